@@ -7,6 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A loaded machine is no counterexample: examples are bounded in number, tests in time, single examples in neither.
+settings.register_profile("windvane", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("windvane")
 
 ROOT = Path(__file__).resolve().parent.parent
 

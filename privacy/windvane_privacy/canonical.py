@@ -24,7 +24,7 @@ JsonValue = Any
 
 
 def encode(value: JsonValue) -> bytes:
-    """RFC 8785 bytes of a value made of dict, list, str, int, bool and None.
+    """RFC 8785 bytes of a value made of dict, list, tuple, str, int, bool and None.
 
     Raises:
         MalformedInput: a float, an integer of 2^53 or more, or another type is inside.
@@ -77,7 +77,7 @@ def _check(value: JsonValue, depth: int) -> None:
             if not isinstance(key, str):
                 raise MalformedInput("a key is not text")
             _check(inner, depth + 1)
-    elif isinstance(value, list):
+    elif isinstance(value, (list, tuple)):
         for inner in value:
             _check(inner, depth + 1)
     elif not (value is None or isinstance(value, (str, bool, int))):

@@ -208,6 +208,12 @@ class GuardianNotPinned(PolicyRefusal):
     advice = "Check the guardian's key with the institution by another way before you add it to policy.toml."
 
 
+class CoordinatorNotPinned(PolicyRefusal):
+    """The manifest names another coordinator, or another log, than the policy."""
+
+    advice = "Check the coordinator's key with your guardians before you change policy.toml."
+
+
 class NeedsApproval(PolicyRefusal):
     """A person has to approve this round first."""
 
@@ -276,6 +282,13 @@ class UnknownMember(RosterError):
     """This member is not in the roster of the round."""
 
     advice = "Ask the coordinator whether your enrolment was approved before this round was opened."
+    status = 403
+
+
+class UnknownGuardian(RosterError):
+    """The signer is not a guardian of this federation."""
+
+    advice = "Check that this guardian's card was given to `windvane coordinator init`."
     status = 403
 
 
@@ -381,6 +394,13 @@ class InconsistentCheckpoint(LogError):
 
 class LogIncomplete(LogError):
     """Entries are missing between the opening of the round and the log's head."""
+
+
+class EntryConflict(LogError):
+    """Another entry for this step is already in the log."""
+
+    advice = "Nothing was changed: the first entry counts. Compare it with your own files."
+    status = 409
 
 
 class ForgedCommitment(LogError):
@@ -564,6 +584,13 @@ class RemoteProblem(ServiceError):
     """The coordinator refused with a problem that this version does not know."""
 
     advice = "Update windvane, then run the same command again; everything is stored."
+
+
+class RoundEnded(ServiceError):
+    """This round has ended, or has gone past this step."""
+
+    advice = "Nothing was changed; the public log shows what was decided."
+    status = 409
 
 
 class InternalError(ServiceError):

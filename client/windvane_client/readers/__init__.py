@@ -1,1 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Readers: one log format each, from bytes to canonical events.
+
+Rules kept here:
+* one reader a source id; a source without one is refused by name, never guessed from content;
+* what readers promise to the store is written in `protocol`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from windvane_client.ids import KeyedIds
+from windvane_client.readers.canonical import CanonicalReader
+from windvane_client.readers.claude_code import ClaudeCodeReader
+from windvane_client.readers.protocol import NO_ATTEMPTS, Ids, KindRule, ReadContext, Reader, SampleFacts
+from windvane_privacy.catalogue import Catalogue
+from windvane_privacy.errors import UnsupportedSource
+
+__all__ = ["NO_ATTEMPTS", "READERS", "Ids", "KindRule", "ReadContext", "Reader", "SampleFacts", "context_for", "reader"]
+
+READERS: Mapping[str, Reader] = {one.source: one for one in (ClaudeCodeReader(), CanonicalReader())}
+
+
+def reader(source: str) -> Reader:
+    """The reader of a source id.
+
+    Raises:
+        UnsupportedSource: no reader has this id.
+    """
+    found = READERS.get(source)
+    if found is None:
+        raise UnsupportedSource(f"Sources with a reader: {', '.join(sorted(READERS))}.")
+    return found
+
+
+def context_for(
+    path: Path, *, ids: KeyedIds, catalogue: Catalogue, now: int, facts: SampleFacts, offset: int = 0
+) -> ReadContext:
+    """The context of one log file; `now` in µs UTC. Further fields (rules, aliases) are set by the caller.
+
+    The log folder of a subagent file is its project's folder, not `subagents`.
+    """
+    folder = path.parent
+    if folder.name == "subagents":
+        folder = folder.parent.parent
+    return ReadContext(
+        ids=ids,
+        catalogue=catalogue,
+        now=now,
+        file_key=ids.file(str(path)),
+        facts=facts,
+        machine_person=ids.machine(),
+        log_dir=folder.name,
+        session_hint=path.name.split(".", 1)[0],
+        offset=offset,
+    )

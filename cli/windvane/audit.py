@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`windvane audit`: what a reviewer can check offline, with nothing but the published files.
+
+Rules kept here:
+* nothing is fetched, nothing is written;
+* a key that comes with the site proves only that the files belong together, and the output says so;
+* the exit code is 0 only if everything holds.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from windvane_privacy import canonical
+from windvane_privacy.errors import ConfigurationError, KeyRefused, LintFailed, MalformedInput
+from windvane_privacy.identity import check_public, fingerprint_words
+from windvane_privacy.report_file import Report, verify_quarter, verify_report
+from windvane_privacy.site_lint import lint_site
+
+app = typer.Typer(no_args_is_help=True, help="For reviewers: check a report or a site, offline.")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+_MAX_KEYS_BYTES = 1 << 16
+
+
+@app.callback()
+def audit() -> None:
+    """For reviewers: check a report or a site, offline."""
+
+
+@app.command("site")
+def site(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a published site.")],
+    as_json: AsJson = False,
+) -> None:
+    """Look through a published site for what a report of directions must not hold."""
+    if not folder.is_dir():
+        raise ConfigurationError("There is no such folder.")
+    findings = lint_site(folder)
+    if as_json:
+        _print_json({"findings": [{"path": f.path, "rule": f.rule} for f in findings]})
+    else:
+        out = Console(highlight=False, soft_wrap=True)
+        for finding in findings:
+            out.print(f"{finding.path}: {finding.rule}", markup=False)
+        if not findings:
+            out.print("Nothing found: the site holds directions in words and nothing else.")
+    if findings:
+        raise LintFailed(f"Rules: {', '.join(sorted({finding.rule for finding in findings}))}.")
+
+
+@app.command("verify-report")
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="report.json, or the folder of its quarter.")],
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="HEX", help="The coordinator's public key from a place you trust.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check the signature and the form of a report, and of every page beside it."""
+    folder = file if file.is_dir() else file.parent
+    public = _public_key(key) if key is not None else _key_of_the_site(folder)
+    whole = file.is_dir() or (file.name == "report.json" and (folder / "files.json").is_file())
+    try:
+        report = verify_quarter(folder, public) if whole else _single(file, public)
+    except OSError:
+        raise ConfigurationError("The report or its .sig file beside it cannot be read.") from None
+    result = {
+        "report": report.report_id,
+        "revision": report.revision,
+        "sha256": canonical.sha256_hex((folder / "report.json" if file.is_dir() else file).read_bytes()),
+        "demo": report.demo,
+        "pages_checked": whole,
+        "key_was_given": key is not None,
+        "key_fingerprint": fingerprint_words(public),
+    }
+    if as_json:
+        _print_json(result)
+        return
+    out = Console(highlight=False, soft_wrap=True)
+    pages = " and every page of its quarter" if whole else ""
+    out.print(f"{report.report_id} {report.revision}: signature, form{pages} hold.", markup=False)
+    if report.demo:
+        out.print("It is a demonstration: invented organisations, invented models, invented preferences.")
+    out.print(f"Key: {result['key_fingerprint']}", markup=False)
+    if key is None:
+        out.print("The key came with the site itself; compare the words above with the coordinator's, or give --key.")
+
+
+def _single(file: Path, public: bytes) -> Report:
+    return verify_report(file.read_bytes(), file.with_name(file.name + ".sig").read_bytes(), public)
+
+
+def _public_key(text: str) -> bytes:
+    try:
+        public = bytes.fromhex(text)
+    except ValueError:
+        raise KeyRefused("The key is not hex.") from None
+    check_public(public)
+    return public
+
+
+def _key_of_the_site(folder: Path) -> bytes:
+    try:
+        raw = (folder.parent / "keys.json").read_bytes()
+    except OSError:
+        raise ConfigurationError("There is no keys.json above the report; give the key with --key.") from None
+    value = canonical.decode(raw, max_bytes=_MAX_KEYS_BYTES)
+    try:
+        text = value["keys"][0]["public"]
+    except (TypeError, KeyError, IndexError):
+        raise MalformedInput("keys.json has another form") from None
+    if not isinstance(text, str):
+        raise MalformedInput("keys.json has another form")
+    return _public_key(text)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, sort_keys=True))

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`windvane coordinator`: set up a federation, serve it, and take each round from its roster to its report.
+
+Rules kept here:
+* thin: a command reads files, calls one step of `windvane_server.coordinator`, and says in words what happened;
+* every step may be run again; one that has to wait says for whom;
+* keys are shown as fingerprints only.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+
+from windvane_privacy import canonical
+from windvane_privacy.catalogue import Family
+from windvane_privacy.errors import ConfigurationError, NotReady
+from windvane_privacy.identity import fingerprint_words
+
+app = typer.Typer(no_args_is_help=True, help="For the coordinator: run rounds, publish the report.")
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+POLL_SECONDS = 2.0
+PLAN_EXAMPLE = """\
+# A plan of one quarter. The dates of a real round, its noise and its pairs follow from these lines and the roster.
+quarter = "2027-Q1"
+# Families to compare, by rank of a public list that you name. Ids of the catalogue, most used first.
+source = "name of the public list, and its date"
+order = []
+delta = "1e-8"
+# kinds = ["all"]         # "all", or kinds of work where the federation is large enough
+# cap = 4                 # pairs that a family may stand in; left out: families - 2
+
+# Families of your own, or other words for those of the catalogue:
+# [[family]]
+# id = "alder-4"
+# label = "Alder 4"
+# vendor = "Alder"
+# patterns = []
+"""
+
+Result = TypeVar("Result")
+State = Annotated[Path, typer.Option("--state", help="Folder of this coordinator.", show_default=True)]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Wait = Annotated[int, typer.Option("--wait", help="Keep trying for so many seconds.", min=0)]
+RoundName = Annotated[str, typer.Argument(metavar="ROUND", help="Name of the round, such as 2027-Q1.")]
+HERE = Path("windvane-coordinator")
+
+
+@app.command()
+def init(
+    name: Annotated[str, typer.Option("--name", help="Name of the federation, public.")],
+    guardian: Annotated[list[Path], typer.Option("--guardian", help="A guardian's card (guardian.json); three times.")],
+    state: State = HERE,
+    demo: Annotated[bool, typer.Option("--demo", help="A demonstration: lower floors, said on every page.")] = False,
+    origin: Annotated[str | None, typer.Option("--origin", help="Name of the public log; never changes.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Make the coordinator's key, the federation's document and an empty log."""
+    from windvane_server.coordinator import init_coordinator
+
+    cards = [_read(path) for path in guardian]
+    federation = init_coordinator(state, name=name, guardians=cards, demo=demo, log_origin=origin)
+    (state / "plan.toml").write_text(PLAN_EXAMPLE, encoding="utf-8")
+    words = fingerprint_words(bytes.fromhex(federation.coordinator))
+    if as_json:
+        _print_json({"coordinator": federation.coordinator, "log_origin": federation.log_origin, "fingerprint": words})
+        return
+    out.print(f"Federation [bold]{federation.name}[/] is set up in {state}.")
+    out.print(f"Log: {federation.log_origin}")
+    out.print(f"Fingerprint of the coordinator's key: [bold]{words}[/]")
+    for each in federation.guardians:
+        out.print(
+            f"Guardian {each.index}: {each.name} ({each.group}), {fingerprint_words(bytes.fromhex(each.identity))}"
+        )
+    out.print(
+        "Next: `windvane coordinator run`, then each guardian runs `windvane guardian init --coordinator ADDRESS`."
+    )
+
+
+@app.command()
+def run(
+    state: State = HERE,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="0 takes a free one.", min=0, max=65535)] = 8443,
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="Certificate chain, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key, PEM.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Serve the inbox, the public log and the published report until stopped."""
+    from windvane.serve import serve
+    from windvane_server.coordinator import Coordinator
+
+    def listening(address: str) -> None:
+        if as_json:
+            _print_json({"address": address})
+        else:
+            out.print(f"Listening on [bold]{address}[/]; the report is served at the same address. Stop with Ctrl-C.")
+        sys.stdout.flush()
+
+    coordinator = Coordinator(state)
+    try:
+        serve(
+            coordinator,
+            host=host,
+            port=port,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            log=sys.stderr,
+            listening=listening,
+        )
+    finally:
+        coordinator.close()
+
+
+@app.command()
+def open_round(
+    round_id: RoundName,
+    plan: Annotated[Path, typer.Option("--plan", help="Plan of the quarter, TOML.")],
+    state: State = HERE,
+    wait: Wait = 0,
+    as_json: Json = False,
+) -> None:
+    """Propose the roster, wait for the guardians, then sign and log the manifest."""
+    from windvane_server.coordinator import Coordinator
+    from windvane_server.plan_round import read_plan
+
+    planned = read_plan(_read(plan), _builtin_families())
+    coordinator = Coordinator(state)
+    try:
+        signed = _patiently(lambda: coordinator.open_round(round_id, planned), wait)
+    finally:
+        coordinator.close()
+    manifest = canonical.decode(signed)["manifest"]
+    digest = canonical.sha256_hex(canonical.encode(manifest))
+    if as_json:
+        _print_json({"round": round_id, "manifest": digest})
+        return
+    out.print(f"Round [bold]{round_id}[/] is open under manifest {digest}.")
+    out.print(f"Events from {manifest['events']['from']} to {manifest['events']['to']}.")
+    out.print(f"Members submit from {manifest['submission']['opens']} to {manifest['submission']['commit_by']}.")
+
+
+@app.command()
+def close_round(
+    round_id: RoundName,
+    state: State = HERE,
+    wait: Wait = 0,
+    lot_wait: Annotated[
+        float, typer.Option("--lot-wait", help="Hours after which the lot is drawn without a guardian.", min=0)
+    ] = 48.0,
+    as_json: Json = False,
+) -> None:
+    """Fix the accepted set, draw the lot when the nonces are there, and tally when two guardians have opened."""
+    from windvane_server.coordinator import Coordinator
+
+    coordinator = Coordinator(state)
+    try:
+        root = coordinator.close_round(round_id)
+        err.print(f"The accepted set is fixed: {root}.")
+        _patiently(lambda: coordinator.fix_lot(round_id, timedelta(hours=lot_wait)), wait)
+        err.print("The lot is drawn.")
+        _opened, crosschecked = _patiently(lambda: coordinator.tally(round_id), wait)
+    finally:
+        coordinator.close()
+    if as_json:
+        _print_json({"round": round_id, "set_root": root, "crosschecked": crosschecked})
+        return
+    checked = "a third guardian's shares agree" if crosschecked else "opened by two guardians, not cross-checked"
+    out.print(f"Round [bold]{round_id}[/] is tallied: {checked}.")
+    out.print(f"Next: `windvane coordinator publish {round_id}` on the date of publication.")
+
+
+@app.command()
+def abort(
+    round_id: RoundName,
+    reason: Annotated[
+        str,
+        typer.Option("--reason", help="legal, wrong_configuration, software_fault, guardian_lost or key_loss."),
+    ],
+    state: State = HERE,
+) -> None:
+    """Stop a round for good; the public log says why. It stays charged at its members."""
+    from windvane_server.coordinator import Coordinator
+
+    coordinator = Coordinator(state)
+    try:
+        coordinator.abort(round_id, reason)
+    finally:
+        coordinator.close()
+    out.print(f"Round [bold]{round_id}[/] is stopped.")
+
+
+@app.command()
+def publish(
+    round_id: RoundName,
+    state: State = HERE,
+    to: Annotated[Path | None, typer.Option("--out", help="Folder of the site, instead of the served one.")] = None,
+    replaced: Annotated[
+        list[str] | None, typer.Option("--break", help="A family that its vendor replaced inside the window.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Build, check, sign and swap in the report, and log its hash."""
+    from windvane_server.coordinator import Coordinator
+
+    coordinator = Coordinator(state)
+    try:
+        site = coordinator.publish(round_id, out=to, breaks=replaced or [])
+    finally:
+        coordinator.close()
+    if as_json:
+        _print_json({"round": round_id, "site": str(site)})
+        return
+    out.print(f"The report of [bold]{round_id}[/] is published: {site / 'index.html'}")
+
+
+def _builtin_families() -> tuple[Family, ...]:
+    from windvane_client.catalogue_builtin import builtin_catalogue
+
+    return builtin_catalogue().families
+
+
+def _patiently(step: Callable[[], Result], wait: int) -> Result:
+    """Run a step again until it is ready or `wait` seconds are over."""
+    deadline = time.monotonic() + wait
+    shown = ""
+    while True:
+        try:
+            return step()
+        except NotReady as missing:
+            if time.monotonic() + POLL_SECONDS > deadline:
+                raise
+            if missing.detail != shown:
+                shown = missing.detail
+                err.print(f"Waiting. {shown}")
+            time.sleep(POLL_SECONDS)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"The file {path.name} cannot be read.") from error
+
+
+def _print_json(value: canonical.JsonValue) -> None:
+    sys.stdout.write(canonical.encode(value).decode() + "\n")

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`windvane guardian`: make the keys, be ready for a round, open one sum.
+
+Rules kept here:
+* thin: every check lies in `windvane_privacy.guardian`; a command shows what was checked and what was refused;
+* the coordinator is pinned only after a person compared its fingerprint (or said so with --yes);
+* each command may be run again: a step that is done is done, and stored bytes are sent again.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from windvane_privacy import canonical
+from windvane_privacy.errors import ConfigurationError, LotBeforeClose, NotReady, UnknownManifest
+from windvane_privacy.identity import fingerprint_words
+
+if TYPE_CHECKING:
+    from windvane_client.https import HttpsCourier
+    from windvane_privacy.guardian import GuardianSession
+
+app = typer.Typer(no_args_is_help=True, help="For a guardian: make a round's key, check, open one sum.")
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+POLL_SECONDS = 2.0
+ADDRESS = "address.json"
+
+Result = TypeVar("Result")
+State = Annotated[Path, typer.Option("--state", help="Folder of this guardian.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Wait = Annotated[int, typer.Option("--wait", help="Keep trying for so many seconds.", min=0)]
+RoundName = Annotated[str, typer.Argument(metavar="ROUND", help="Name of the round, such as 2027-Q1.")]
+HERE = Path("windvane-guardian")
+
+
+@app.command()
+def init(
+    state: State = HERE,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the institution, public.")] = None,
+    group: Annotated[str | None, typer.Option("--group", help="Group of institutions it belongs to, public.")] = None,
+    coordinator: Annotated[
+        str | None, typer.Option("--coordinator", help="Second run: the coordinator's address, to pin its key.")
+    ] = None,
+    ca: Annotated[Path | None, typer.Option("--ca", help="Certificates to trust instead of the usual ones.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Take part in demonstrations.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="The fingerprint was compared by another way.")] = False,
+    as_json: Json = False,
+) -> None:
+    """First run: make the key and the card for the coordinator. Second run, with --coordinator: pin its key."""
+    if coordinator is None:
+        _make_card(state, name, group, as_json=as_json)
+    else:
+        _pin(state, coordinator, ca, demo=demo, yes=yes, as_json=as_json)
+
+
+@app.command()
+def ready(round_id: RoundName, state: State = HERE, wait: Wait = 0, as_json: Json = False) -> None:
+    """Check and sign the roster; make the round's key and commit to a nonce."""
+    with _session(state) as session:
+        outcome = _patiently(lambda: session.ready(round_id), wait)
+    if as_json:
+        members = [member.name for member in outcome.new_members]
+        _print_json({"round": round_id, "roster": outcome.roster_sha256, "new_members": members})
+        return
+    out.print(f"Ready for [bold]{round_id}[/]: roster {outcome.roster_sha256} is signed.")
+    for member in outcome.new_members:
+        out.print(f"  new: {member.name} ({member.band} people)", markup=False)
+    out.print(f"This round's key: {outcome.round_key_id}")
+
+
+@app.command("open")
+def open_(round_id: RoundName, state: State = HERE, wait: Wait = 0, as_json: Json = False) -> None:
+    """After the closing: check everything, reveal the nonce, and open this guardian's shares once, as sums."""
+    deadline = time.monotonic() + wait
+    with _session(state) as session:
+        nonce = _patiently(lambda: session.reveal_nonce(round_id), wait)
+        err.print("The nonce is in the log." if nonce.revealed else "The lot was drawn without this nonce.")
+        left = max(0, int(deadline - time.monotonic()))
+        result = _patiently(lambda: _open_with_bar(session, round_id), left)
+    digest = canonical.sha256_hex(result)
+    if as_json:
+        _print_json({"round": round_id, "result": digest, "set_root": nonce.set_root})
+        return
+    out.print(f"Round [bold]{round_id}[/] is opened for the set {nonce.set_root}.")
+    out.print(f"Signed result: {digest}")
+
+
+def _make_card(state: Path, name: str | None, group: str | None, *, as_json: bool) -> None:
+    from windvane_privacy.guardian_state import CARD, init_guardian, own_card
+
+    if not name or not group:
+        raise ConfigurationError("The first run needs --name and --group; the second one --coordinator.")
+    init_guardian(state, name, group)
+    words = fingerprint_words(bytes.fromhex(own_card(state).identity))
+    if as_json:
+        _print_json({"card": str(state / CARD), "fingerprint": words})
+        return
+    out.print(f"Guardian [bold]{name}[/] is set up in {state}.")
+    out.print(f"Fingerprint of its key: [bold]{words}[/]")
+    out.print(f"Next: give {state / CARD} to the coordinator, and tell them the fingerprint by another way.")
+
+
+def _pin(state: Path, address: str, ca: Path | None, *, demo: bool, yes: bool, as_json: bool) -> None:
+    from windvane_client.https import HttpsCourier
+    from windvane_privacy.couriers import Parcel
+    from windvane_privacy.guardian_state import pin_coordinator
+    from windvane_privacy.keyfiles import write_secret
+    from windvane_privacy.signed import decode_federation
+
+    with HttpsCourier(address, ca=ca) as courier:
+        document = courier.exchange(Parcel("federation"))
+    shown = decode_federation(document)
+    words = fingerprint_words(bytes.fromhex(shown.coordinator))
+    if not yes:
+        err.print(f"Federation: {shown.name}", markup=False)
+        err.print(f"Fingerprint of the coordinator's key: [bold]{words}[/]")
+        for each in shown.guardians:
+            err.print(f"Guardian {each.index}: {each.name}, {fingerprint_words(bytes.fromhex(each.identity))}")
+        typer.confirm("Did you compare these words with the coordinator and the guardians?", abort=True, err=True)
+    pin_coordinator(state, document, demo=demo)
+    settings = {"address": address, "ca": None if ca is None else str(ca.resolve())}
+    write_secret(state / ADDRESS, canonical.encode(settings))
+    if as_json:
+        _print_json({"coordinator": shown.coordinator, "fingerprint": words})
+        return
+    out.print(f"The coordinator of [bold]{shown.name}[/] is pinned: {words}")
+    out.print("Next: read policy.toml, then `windvane guardian ready ROUND` when a round is announced.")
+
+
+@contextmanager
+def _session(state: Path) -> Iterator[GuardianSession]:
+    from windvane_privacy.guardian import GuardianSession
+
+    with _courier(state) as courier, GuardianSession(state, courier, _utc_now) as session:
+        yield session
+
+
+def _courier(state: Path) -> HttpsCourier:
+    from windvane_client.https import HttpsCourier
+    from windvane_privacy.keyfiles import read_secret
+
+    settings = canonical.decode(read_secret(state / ADDRESS))
+    if not isinstance(settings, dict) or set(settings) != {"address", "ca"}:
+        raise ConfigurationError(f"The file {ADDRESS} is not of the agreed form.")
+    return HttpsCourier(settings["address"], ca=None if settings["ca"] is None else Path(settings["ca"]))
+
+
+def _open_with_bar(session: GuardianSession, round_id: str) -> bytes:
+    columns = (TextColumn("Summing shares"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("sum", total=None)
+
+        def show(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        return session.open(round_id, show)
+
+
+def _patiently(step: Callable[[], Result], wait: int) -> Result:
+    """Run a step again until it is ready or `wait` seconds are over."""
+    deadline = time.monotonic() + wait
+    shown = ""
+    while True:
+        try:
+            return step()
+        except (NotReady, LotBeforeClose, UnknownManifest) as missing:
+            if time.monotonic() + POLL_SECONDS > deadline:
+                raise
+            if missing.sentence() != shown:
+                shown = missing.sentence()
+                err.print(f"Waiting. {shown}", markup=False)
+            time.sleep(POLL_SECONDS)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _print_json(value: canonical.JsonValue) -> None:
+    sys.stdout.write(canonical.encode(value).decode() + "\n")

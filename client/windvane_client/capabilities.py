@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What each source can and cannot say: the table of docs/signals.md as data.
+
+Rules kept here:
+* a reader cannot claim more than its entry; None means "cannot tell" and gives no trial, never 0;
+* a source gives trials for a signal only if it records success *and* failure of that signal;
+* the version of the log counts: where it does not write retries, faults are unknown and a change of model may hide one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from windvane_client.events import Event
+from windvane_privacy.outcomes import Basis
+
+
+@dataclass(frozen=True, slots=True)
+class Capability:
+    """One source. A basis of None: unknown. `completion`, `infra`: whether the log shows both outcomes.
+
+    `causes`: errors, fallbacks and mode changes are recorded, so that a change with none of them was the person's.
+    """
+
+    completion: bool
+    switch: Basis | None
+    tools: Basis | None
+    infra: bool
+    blind: Basis | None
+    causes: bool
+    default_kind: str
+
+
+CAPABILITIES: Mapping[str, Capability] = {
+    "claude_code": Capability(
+        completion=True,
+        switch=Basis.INFERRED,
+        tools=Basis.CLASSED,
+        infra=True,
+        blind=None,
+        causes=True,
+        default_kind="coding",
+    ),
+    "canonical": Capability(
+        completion=True,
+        switch=Basis.RECORDED,
+        tools=Basis.CLASSED,
+        infra=True,
+        blind=Basis.PROVED,
+        causes=True,
+        default_kind="other",
+    ),
+}
+NOTHING = Capability(
+    completion=False, switch=None, tools=None, infra=False, blind=None, causes=False, default_kind="other"
+)
+"""A source without an entry says nothing."""
+NO_ATTEMPTS = "+no-attempts"
+"""Ends `Event.reader` where the log's version writes no retries (see `windvane_client.readers`)."""
+
+
+def capability(source: str) -> Capability:
+    """The entry of a source."""
+    return CAPABILITIES.get(source, NOTHING)
+
+
+def attempts_known(event: Event) -> bool:
+    """Whether the log that this event came from writes the attempts that failed."""
+    return capability(event.source).infra and not event.reader.endswith(NO_ATTEMPTS)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the agent takes a window's outcomes from, and how the window's events end.
+
+Rules kept here:
+* outcomes are a function of the stored events and the manifest's window: asking again gives the same table;
+* only evidence up to the collection deadline counts, whenever the question is asked;
+* when the round is over, its events are deleted; what stays is which model families a person has used before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from windvane_client.ids import KeyedIds
+from windvane_client.outcomes_table import build_outcomes, retire_window
+from windvane_client.rules import Rules, load_rules
+from windvane_client.state import MemberState
+from windvane_client.store import EventStore
+from windvane_privacy.manifest import Manifest, parse_time
+from windvane_privacy.outcomes import PersonOutcome
+
+RETIRED = "retired_until"
+
+
+class Evidence(Protocol):
+    """The member's own outcomes; they never leave this machine."""
+
+    def outcomes(self, manifest: Manifest) -> Sequence[PersonOutcome]:
+        """The outcomes table of the manifest's window."""
+        ...
+
+    def forget(self, events_from: str, events_to: str) -> None:
+        """Delete the events of the window [from, to), RFC 3339; again is harmless."""
+        ...
+
+
+class StoredEvidence:
+    """Outcomes of the event store in a member's state."""
+
+    def __init__(self, state: MemberState) -> None:
+        self._state = state
+
+    def outcomes(self, manifest: Manifest) -> Sequence[PersonOutcome]:
+        """See `Evidence`. A member that has collected nothing has an empty table."""
+        if not self._state.collection.exists():
+            return ()
+        with EventStore.open(self._state.collection) as store:
+            return tuple(
+                build_outcomes(
+                    store,
+                    window=(micros(parse_time(manifest.events.from_)), micros(parse_time(manifest.events.to))),
+                    catalogue=manifest.catalogue,
+                    rules=self._rules(),
+                    ids_key=self._state.k_org,
+                    now=micros(parse_time(manifest.collection_deadline)),
+                    pooled=manifest.pooled,
+                )
+            )
+
+    def forget(self, events_from: str, events_to: str) -> None:
+        """See `Evidence`."""
+        if not self._state.collection.exists():
+            return
+        window = micros(parse_time(events_from)), micros(parse_time(events_to))
+        with EventStore.open(self._state.collection) as store:
+            if retired_until(store) >= window[1]:
+                return
+            with store.transaction():
+                retire_window(store, window=window, rules=self._rules(), ids_key=self._state.k_org, now=window[1])
+                store.set_fact(RETIRED, str(window[1]))
+
+    def _rules(self) -> Rules:
+        ids = KeyedIds(self._state.k_org, self._state.people)
+        return load_rules(self._state.folder).with_people(ids.staff)
+
+
+def retired_until(store: EventStore) -> int:
+    """End of the newest window whose events are deleted, µs; 0 before the first."""
+    return int(store.fact(RETIRED) or 0)
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since 1970, UTC."""
+    return round(moment.timestamp() * 1_000_000)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies of one event become one event, whatever the order in which they were read (docs/signals.md, duplicates).
+
+Rules kept here:
+* copies merge by (person, kind of event, `key`), never by equal content, equal counts or equal seconds, never across
+  persons;
+* the first copy fixes time and place; the last copy wins for what can change (status, served model, outcome);
+* a known value beats an unknown one, a main-thread copy beats a side copy;
+* first and last mean (time, reading order, bytes), so the result is a function of the *set* of copies: the order of
+  files, repeated runs and splits into runs cannot change it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Union
+
+import msgspec
+
+from windvane_client.events import (
+    MAIN,
+    AnyEvent,
+    AttemptError,
+    Call,
+    Close,
+    Gap,
+    ModelSet,
+    Outcome,
+    Prompt,
+    Tool,
+    TurnEnd,
+    Vote,
+)
+
+KINDS: tuple[type[AnyEvent], ...] = (Prompt, Call, AttemptError, Tool, ModelSet, TurnEnd, Outcome, Vote, Close, Gap)
+"""Kinds of event in the order of their number in the store."""
+KIND_NUMBER: dict[type[AnyEvent], int] = {kind: number for number, kind in enumerate(KINDS)}
+KIND_NAMES: tuple[str, ...] = tuple(str(kind.__struct_config__.tag) for kind in KINDS)
+NO_TIME = 2**63 - 1
+"""Sorts an event without a time behind all others."""
+
+_NO_RESULT = ("no_result", None)
+
+# The same structs as arrays: a third of the size on disk. `msgspec.structs.astuple` writes what these read.
+_ROWS = tuple(
+    msgspec.defstruct(f"{kind.__name__}Row", [], bases=(kind,), array_like=True, tag=name)
+    for kind, name in zip(KINDS, KIND_NAMES, strict=True)
+)
+_DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_ROWS])  # noqa: UP007 - built at run time
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+def pack(event: AnyEvent) -> bytes:
+    """Compact bytes of one event: msgpack array of the kind's tag and its fields."""
+    number = KIND_NUMBER.get(type(event))
+    if number is None:  # an event that `unpack` made
+        number = KIND_NUMBER[type(event).__mro__[1]]
+    return _ENCODER.encode((KIND_NAMES[number], *msgspec.structs.astuple(event)))
+
+
+def unpack(raw: bytes) -> AnyEvent:
+    """The event of `pack`. Its type is a subclass of the kind's struct."""
+    event: AnyEvent = _DECODER.decode(raw)
+    return event
+
+
+def kind_number(event: AnyEvent) -> int:
+    """Number of the event's kind in `KINDS`."""
+    number = KIND_NUMBER.get(type(event))
+    return KIND_NUMBER[type(event).__mro__[1]] if number is None else number
+
+
+def merge(copies: Sequence[bytes]) -> tuple[AnyEvent, list[tuple[bytes, bytes | None]]]:
+    """One event from the packed, distinct copies of one (person, kind, key), and (row, parent) of every copy: a merged
+    event still stands for all its log rows. At least one copy."""
+    events = [unpack(raw) for raw in copies]
+    order = sorted(range(len(events)), key=lambda i: (*_order(events[i]), copies[i]))
+    ordered = [events[i] for i in order]
+    links: dict[bytes, bytes | None] = {}
+    for event in ordered:
+        # Several log rows of one answer have one id here: a link to itself only says "the row before".
+        if event.row is not None and event.parent != event.row:
+            links.setdefault(event.row, event.parent)
+    main = [event for event in ordered if event.thread == MAIN] or ordered
+    backwards = [*reversed(main), *(event for event in reversed(ordered) if event.thread != MAIN)]
+    first, last = main[0], main[-1]
+    if first.mode == "unknown":
+        _take(first, ordered, "unknown", "mode", "mode_evidence")
+    _take(first, ordered, None, "kind_hint")
+    _take(first, ordered, "other", "client")
+    if isinstance(first, Call) and isinstance(last, Call):
+        first.status = last.status
+        _take(first, backwards, "unknown", "served")
+        _take(first, backwards, None, "requested")
+        _take(first, backwards, "direct", "route")
+    elif isinstance(first, Tool):
+        _take(first, backwards, "unknown", "family")
+        _take(first, backwards, "unknown", "tool_class")
+        _take(first, backwards, "unknown", "origin")
+        _take(first, backwards, None, "call")
+        _tool_result(first, backwards)
+    elif isinstance(first, AttemptError) and isinstance(last, AttemptError):
+        first.error_class = last.error_class
+        first.final = any(isinstance(event, AttemptError) and event.final for event in ordered)
+        _take(first, backwards, "unknown", "family")
+        _take(first, main, None, "attempt")
+        _take(first, main, None, "request")
+    elif not isinstance(first, Prompt):
+        for name in type(first).__mro__[1].__annotations__:
+            setattr(first, name, getattr(last, name))
+    return first, sorted(links.items())
+
+
+def _order(event: AnyEvent) -> tuple[int, int]:
+    return (NO_TIME if event.ts is None else event.ts, event.seq)
+
+
+def _take(into: AnyEvent, copies: Sequence[AnyEvent], unknown: str | None, field: str, *with_it: str) -> None:
+    """Take `field` (and the fields that explain it) from the first of `copies` that knows it."""
+    for event in copies:
+        value = getattr(event, field)
+        if value != unknown:
+            setattr(into, field, value)
+            for name in with_it:
+                setattr(into, name, getattr(event, name))
+            return
+
+
+def _tool_result(first: Tool, backwards: Sequence[AnyEvent]) -> None:
+    """The last copy that knows a result decides; the row of the call itself knows none."""
+    started = first.ts
+    results = [copy for copy in backwards if isinstance(copy, Tool) and (copy.outcome, copy.result_ts) != _NO_RESULT]
+    if not results:
+        return
+    best = next((copy for copy in results if copy.outcome != "no_result"), results[0])
+    first.outcome = best.outcome
+    if best.result_ts is not None:
+        first.result_ts = best.result_ts
+    elif best.ts is not None and started is not None and best.ts > started:
+        first.result_ts = best.ts

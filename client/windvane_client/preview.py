@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Preview: what the readers see in one's own logs, and what it would count for. It needs no federation.
+
+Rules kept here:
+* nothing is written but the temporary store, no connection is opened, no noise is drawn;
+* files are read one after the other into the store: memory is flat in the size of the logs;
+* every file is read, or refused with a reason: never silently skipped;
+* while a round is open only rows are shown, no outcome, vote or cell;
+* with several people, a summary of fewer than `LEAST_PEOPLE` shows no outcome.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from windvane_client.capabilities import capability
+from windvane_client.events import AnyEvent, Gap, Rows
+from windvane_client.evidence import micros
+from windvane_client.observed import ALL_TIME, Observed, summary
+from windvane_client.people import staff_id_text
+from windvane_client.preview_setup import Setup
+from windvane_client.preview_sources import (
+    LOG_SUFFIXES,
+    NO_READER,
+    OPTED_OUT,
+    UNREADABLE,
+    Refusal,
+    others_at_home,
+    recognise,
+)
+from windvane_client.readers import SampleFacts, context_for, reader
+from windvane_client.readers.claude_code import default_roots
+from windvane_client.readers.files import find_logs, open_log
+from windvane_client.signals import read_person
+from windvane_client.store import EventStore
+from windvane_client.tool_classes import ToolClasses
+from windvane_privacy.errors import ConfigurationError
+
+SCHEMA = "windvane/preview/v1"
+LEAST_PEOPLE = 10
+_BATCH = 4096
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes read, bytes to read)."""
+
+
+@dataclass(slots=True)
+class Sample:
+    """Files of one source that are read as one: a session with its subagents, or all that one --source was given for.
+
+    `refused`: nothing was read, and why. `person`: whose logs these are, for sources that name nobody. `gaps`: what the
+    reader could not see, by word of the closed list. `observed`, `missing`: the summing up, where it was asked for.
+    """
+
+    source: str | None
+    files: list[Path]
+    refused: Refusal | None = None
+    person: bytes | None = None
+    rows: Rows = field(default_factory=Rows)
+    facts: SampleFacts = field(default_factory=lambda: SampleFacts(""))
+    gaps: Counter[str] = field(default_factory=Counter)
+    unreadable: int = 0
+    observed: Observed | None = None
+    missing: list[str] = field(default_factory=list)
+
+
+# --- which files ------------------------------------------------------------------------------------------------------
+
+
+def plan_source(source: str, paths: Sequence[Path], setup: Setup) -> Sample:
+    """All paths as one sample of one source."""
+    person, opted_out = _owner(source, paths[0] if paths else None, setup)
+    if opted_out:
+        return Sample(source, [], OPTED_OUT)
+    return Sample(source, list(reader(source).discover(paths)), person=person, facts=SampleFacts(source))
+
+
+def plan_paths(paths: Sequence[Path], setup: Setup, *, apart: bool) -> list[Sample]:
+    """The logs under the paths, each file by what it is. `apart`: one sample a session or file, else one a source."""
+    plan = _Plan(setup, apart)
+    for path in find_logs(paths, LOG_SUFFIXES):
+        plan.place(*recognise(path), path)
+    return plan.samples
+
+
+def plan_usual(home: Path, config_dirs: str | None, setup: Setup, *, apart: bool) -> list[Sample]:
+    """The member's configured folders; without set-up the usual places of the home folder. `apart`: as `plan_paths`."""
+    plan = _Plan(setup, apart)
+    if setup.is_member:
+        for folder in setup.folders:
+            for path in reader(folder.source).discover([Path(folder.path)]):
+                plan.place(folder.source, None, path)
+        return plan.samples
+    for path in reader("claude_code").discover(default_roots(home, config_dirs)):
+        plan.place("claude_code", None, path)
+    return [*plan.samples, *(Sample(name, [], NO_READER) for name in others_at_home(home))]
+
+
+class _Plan:
+    """Files placed into samples, in the order in which they were found."""
+
+    def __init__(self, setup: Setup, apart: bool) -> None:
+        self._setup = setup
+        self._apart = apart
+        self._by_group: dict[tuple[str | None, Refusal | None, bytes | None, Path | None], Sample] = {}
+
+    @property
+    def samples(self) -> list[Sample]:
+        return list(self._by_group.values())
+
+    def place(self, source: str | None, refusal: Refusal | None, path: Path) -> None:
+        person = None
+        if source is not None and refusal is None:
+            person, opted_out = _owner(source, path, self._setup)
+            refusal = OPTED_OUT if opted_out else None
+        session = None
+        if self._apart and refusal is not OPTED_OUT:
+            session = _session(path) if source == "claude_code" else path
+        group = (source, refusal, person, session)
+        sample = self._by_group.get(group)
+        if sample is None:
+            sample = Sample(source, [], refusal, person=person, facts=SampleFacts(source or ""))
+            self._by_group[group] = sample
+        if refusal is not OPTED_OUT:
+            sample.files.append(path)
+
+
+def _session(path: Path) -> Path:
+    """A transcript and its subagents' files are one session."""
+    if path.parent.name == "subagents":
+        return path.parent.parent
+    return path.with_name(path.name.removesuffix(".gz").removesuffix(".jsonl"))
+
+
+def _owner(source: str, path: Path | None, setup: Setup) -> tuple[bytes | None, bool]:
+    """(whose logs these are, whether that person opted out), for sources that name no person."""
+    if source != "claude_code":
+        return setup.ids.machine(), False
+    staff_id = None
+    if path is not None:
+        at = path.resolve()
+        inside = [one for one in setup.folders if one.staff_id and at.is_relative_to(Path(one.path).resolve())]
+        staff_id = max(inside, key=lambda one: len(one.path)).staff_id if inside else None
+    if staff_id is None:
+        return setup.ids.machine(), setup.people.machine_excluded
+    return setup.ids.staff(staff_id), setup.people.is_excluded(staff_id_text(staff_id))
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read(
+    samples: Sequence[Sample],
+    store: EventStore,
+    setup: Setup,
+    *,
+    now: datetime,
+    each: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Read every sample into `store` and count what its reader saw. `each`: also sum up each sample by itself."""
+    todo = [(sample, path) for sample in samples if sample.refused is None for path in sample.files]
+    total = sum(_size(path) for _, path in todo)
+    done = 0
+    for sample in samples:
+        if sample.refused is not None:
+            continue
+        with ExitStack() as stack:
+            own = stack.enter_context(EventStore.temporary()) if each else None
+            for path in sample.files:
+                start, size = done, _size(path)
+
+                def at(position: int, start: int = start, size: int = size) -> None:
+                    if progress is not None:
+                        progress(start + min(position, size), total)
+
+                _read_file(sample, path, store, own, setup, micros(now), at)
+                done += size
+                at(size)
+            if sample.files and sample.unreadable == len(sample.files):
+                sample.refused = UNREADABLE
+            elif own is not None:
+                sample.observed, sample.missing = summed(own, [sample], setup, now)
+
+
+def _read_file(
+    sample: Sample,
+    path: Path,
+    store: EventStore,
+    own: EventStore | None,
+    setup: Setup,
+    now: int,
+    progress: Callable[[int], None],
+) -> None:
+    context = context_for(path, ids=setup.ids, catalogue=setup.catalogue, now=now, facts=sample.facts)
+    context.machine_person = sample.person
+    context.final = True
+    context.aliases = setup.aliases
+    context.kind_rule = setup.rules.kind_rule
+    context.tools = ToolClasses(setup.rules.tools)
+    context.tool_markers = setup.rules.tool_markers
+    gaps: Counter[str] = Counter()
+    try:
+        with open_log(path) as stream, store.transaction():
+            events = _watched(reader(sample.source or "").read(stream, context), gaps, stream, progress)
+            if own is None:
+                store.add(events)
+            else:
+                with own.transaction():
+                    own.add(_copied(events, store))
+    except (OSError, EOFError, ConfigurationError):
+        # Gone, or its rights changed, since it was found: counted, and the others are read.
+        sample.unreadable += 1
+        return
+    add_rows(sample.rows, context.rows)
+    sample.gaps.update(gaps)
+
+
+def _watched(
+    events: Iterator[AnyEvent], gaps: Counter[str], stream: BinaryIO, progress: Callable[[int], None]
+) -> Iterator[AnyEvent]:
+    for number, event in enumerate(events):
+        if isinstance(event, Gap):
+            gaps[event.what] += 1
+        if number % _BATCH == 0:
+            progress(stream.tell())
+        yield event
+
+
+def _copied(events: Iterator[AnyEvent], other: EventStore) -> Iterator[AnyEvent]:
+    batch: list[AnyEvent] = []
+    for event in events:
+        batch.append(event)
+        if len(batch) >= _BATCH:
+            other.add(batch)
+            batch.clear()
+        yield event
+    other.add(batch)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+# --- summing up -------------------------------------------------------------------------------------------------------
+
+
+def summed(store: EventStore, samples: Sequence[Sample], setup: Setup, now: datetime) -> tuple[Observed, list[str]]:
+    """The `observed` object of the samples that were read into `store`, and the words for what could not be seen."""
+    used = [sample for sample in samples if sample.refused is None]
+    rows = Rows()
+    for sample in used:
+        add_rows(rows, sample.rows)
+    gaps = gaps_of(used)
+    if setup.open_round is not None:
+        return _only_rows(rows), gaps
+    at, rules = micros(now), setup.rules
+    people = [
+        read_person(store, person, window=ALL_TIME, rules=rules, ids_key=setup.key, now=at) for person in store.people()
+    ]
+    facts = _joined_facts([sample.facts for sample in used])
+    found = summary(people, facts, rows, catalogue=setup.catalogue, rules=rules)
+    bases = {capability(one.source).tools for one in (sample.facts for sample in used) if one.any_tool_row}
+    if len(bases - {None}) > 1:
+        found["tools"]["basis"] = "mixed"
+    if 1 < len(people) < LEAST_PEOPLE:
+        _hide_outcomes(found)
+    more = {"parent_missing"} if any(person.totals.parent_missing for person in people) else set()
+    if store.shared_ids():
+        more.add("shared_id")
+    return found, sorted({*gaps, *more})
+
+
+def gaps_of(samples: Sequence[Sample]) -> list[str]:
+    """What the readers could not see, as words of the closed list of gaps."""
+    words = {word for sample in samples for word in sample.gaps}
+    if any(sample.rows.unknown for sample in samples):
+        words.add("rows_unknown")
+    if any(sample.unreadable for sample in samples):
+        words.add("files_missing")
+    return sorted(words)
+
+
+def sample_json(sample: Sample) -> dict[str, Any]:
+    """The object that `preview --json` prints for one sample."""
+    refused = sample.refused
+    return {
+        "schema": SCHEMA,
+        "source": sample.source,
+        "files": [path.name for path in sample.files],
+        "observed": sample.observed,
+        "refused": None if refused is None else {"reason": refused.reason, "instead": refused.instead},
+        "gaps": sample.missing,
+    }
+
+
+def add_rows(total: Rows, more: Rows) -> None:
+    """Add row counts, reasons included."""
+    for name in Rows.FIELDS:
+        setattr(total, name, getattr(total, name) + getattr(more, name))
+    for reason, count in more.reasons.items():
+        total.reasons[reason] = total.reasons.get(reason, 0) + count
+
+
+def _joined_facts(parts: Sequence[SampleFacts]) -> SampleFacts:
+    joined = SampleFacts(next((one.source for one in parts if one.any_row), parts[0].source if parts else ""))
+    for one in parts:
+        for name in ("any_row", "any_call_row", "any_prompt_row", "any_tool_row", "any_vote_row"):
+            setattr(joined, name, getattr(joined, name) or getattr(one, name))
+        for name in ("conversations", "persons"):
+            known = getattr(one, name)
+            if known is not None:
+                setattr(joined, name, (getattr(joined, name) or set()) | known)
+        if one.attempts_known is not None:
+            joined.saw_attempts(one.attempts_known)
+    return joined
+
+
+def _only_rows(rows: Rows) -> Observed:
+    empty = {"answered": None, "failed": None, "side_answered": None}
+    found: Observed = {"rows": {name: getattr(rows, name) for name in Rows.FIELDS}}
+    found |= dict.fromkeys(("conversations", "persons", "mode", "kind"))
+    found |= {"calls": empty, "prompts": {"person": None, "command": None}, "episodes": None}
+    _hide_outcomes(found)
+    return found
+
+
+def _hide_outcomes(found: Observed) -> None:
+    found |= dict.fromkeys(("completion", "infra", "blind", "outcome_rows"))
+    found["switches"] = {"eligible_episodes": None, "person_made": None, "by_cause": None}
+    found["tools"] = {"basis": found.get("tools", {}).get("basis"), "outcomes": None}

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which log is which: the usual places, the sources that are refused and why, and a look at a file's first rows.
+
+Rules kept here:
+* a refusal has a reason and says where to look instead; it is no error, the other logs are read;
+* a file is recognised by the names and types of its first rows' fields, decoded by type: no text becomes an object;
+* outside the logs that are read, only the existence of a folder is looked at; nothing in it is opened;
+* no path of a log is put into a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from windvane_client.readers import READERS, canonical_rows
+from windvane_client.readers.claude_rows import KNOWN, NONE
+from windvane_client.readers.files import open_log
+from windvane_client.readers.lines import LineDecoder, Lines, Rejected
+from windvane_privacy.errors import ConfigurationError, UnsupportedSource
+
+MAX_SNIFFED_LINES = 200
+LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".traj")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing of a log was read, and what to use instead."""
+
+    reason: str
+    instead: str
+
+
+NO_READER = Refusal(
+    "no reader in this version",
+    "write its events as canonical JSONL (docs/signals.md) and read them with --source canonical",
+)
+NOT_RECOGNISED = Refusal(
+    "none of its first rows is of a form that a reader knows", "name what it is with --source, or leave it out"
+)
+UNREADABLE = Refusal("it cannot be opened for reading", "check the rights of the file and run the command again")
+OPTED_OUT = Refusal("this person has opted out", "nothing to do: these logs are never opened")
+
+REFUSED: Mapping[str, Refusal] = {
+    "cursor": Refusal(
+        "usage events of Cursor name no conversation and carry none of the five signals, only how much was used",
+        "transcripts of an agent, for example Claude Code",
+    ),
+    "copilot_metrics": Refusal(
+        "the usage metrics of Copilot are daily totals of a user, without any piece of work",
+        "the telemetry files of Copilot, written as canonical JSONL",
+    ),
+    "swe_agent": Refusal(
+        "benchmark runs are no real work and name no person and no time",
+        "logs of people's own work, for example Claude Code transcripts",
+    ),
+    "provider_dashboard": Refusal(
+        "totals of tokens or money are volume, which is none of the five signals",
+        "transcripts or gateway logs with single calls",
+    ),
+    "access_log": Refusal(
+        "plain access logs name no conversation and no person", "transcripts, or gateway logs with people and sessions"
+    ),
+}
+"""Sources that no version will read."""
+NOT_BUILT = frozenset({
+    "mapping", "otlp", "codex", "litellm", "open_webui", "cline", "langfuse", "gemini_cli", "continue", "openhands",
+    "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey", "cloudflare", "openrouter", "envoy",
+})  # fmt: skip
+"""Known sources without a reader in this version."""
+_OTHER_NAMES = {
+    "copilot": "copilot_metrics",
+    "sweagent": "swe_agent",
+    "benchmark": "swe_agent",
+    "roo": "cline",
+    "vllm": "access_log",
+    "ollama": "access_log",
+    "kong": "access_log",
+}
+USUAL_PLACES_OF_OTHERS: Mapping[str, tuple[str, ...]] = {
+    "codex": (".codex/sessions",),
+    "gemini_cli": (".gemini/tmp",),
+    "cline": (
+        ".config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
+        "Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
+    ),
+    "continue": (".continue/dev_data",),
+    "openhands": (".openhands/conversations",),
+    "opencode": (".local/share/opencode",),
+}
+"""Where the programs of `NOT_BUILT` keep their logs, below the home folder."""
+_BY_NAME = (("*.traj", "swe_agent"), ("rollout-*.jsonl*", "codex"))
+_CODEX_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
+
+
+def source_named(text: str) -> tuple[str, Refusal | None]:
+    """The id of a source as given with --source, and its refusal if it has no reader.
+
+    Raises:
+        UnsupportedSource: nobody knows this source.
+    """
+    name = text.strip().casefold().replace("-", "_")
+    name = _OTHER_NAMES.get(name, name)
+    if name in READERS:
+        return name, None
+    if name in REFUSED:
+        return name, REFUSED[name]
+    if name in NOT_BUILT or name.startswith("otlp/"):
+        return name, NO_READER
+    raise UnsupportedSource(
+        f"Read: {', '.join(sorted(READERS))}. Known, without a reader yet: {', '.join(sorted(NOT_BUILT))}."
+    )
+
+
+def others_at_home(home: Path) -> list[str]:
+    """Sources without a reader whose usual folder exists below the home folder; nothing is opened."""
+    return [name for name, places in USUAL_PLACES_OF_OTHERS.items() if any((home / place).is_dir() for place in places)]
+
+
+class _First(msgspec.Struct):
+    """What tells the formats apart; values are never looked at, but for the two short type words."""
+
+    k: str | None = None
+    type: str | None = None
+    v: msgspec.Raw = NONE
+    message: msgspec.Raw = NONE
+    payload: msgspec.Raw = NONE
+    uuid: msgspec.Raw = NONE
+    sessionId: msgspec.Raw = NONE
+
+
+_DECODER = LineDecoder(_First)
+
+
+def recognise(path: Path) -> tuple[str | None, Refusal | None]:
+    """The source of a file, and its refusal if it is not read; (None, refusal) where nobody knows it."""
+    for pattern, source in _BY_NAME:
+        if fnmatchcase(path.name, pattern):
+            return source, REFUSED.get(source, NO_READER)
+    try:
+        with open_log(path) as stream:
+            for number, (line, _) in enumerate(Lines(stream, final=True)):
+                source_of_row = _source_of(line)
+                if source_of_row is not None:
+                    return source_of_row, None if source_of_row in READERS else NO_READER
+                if number >= MAX_SNIFFED_LINES:
+                    break
+    except (OSError, EOFError, ConfigurationError):
+        return None, UNREADABLE
+    return None, NOT_RECOGNISED
+
+
+def _source_of(line: bytes | None) -> str | None:
+    if line is None:
+        return None
+    try:
+        row = _DECODER.decode(line)
+    except Rejected:
+        return None
+    if row.k in canonical_rows.BY_KIND and row.v is not NONE:
+        return "canonical"
+    if row.type in _CODEX_TYPES and row.payload is not NONE:
+        return "codex"
+    linked = row.sessionId is not NONE or row.uuid is not NONE
+    if row.type in KNOWN and (linked or row.message is not NONE):
+        return "claude_code"
+    return "claude_code" if row.type is None and row.message is not NONE and row.k is None else None

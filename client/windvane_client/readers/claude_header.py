@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claude Code transcripts: the header of the row that is being read.
+
+Rules kept here:
+* the mode is what a field of the log declares, per turn before per conversation; it is never inferred from behaviour;
+* a row without time takes none; a row without session belongs to no conversation;
+* session ids are hashed once and never leave this module in the clear.
+"""
+
+from __future__ import annotations
+
+from windvane_client.readers import claude_rows as rows
+from windvane_client.readers.header import Fields
+from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
+
+CALL, ROW, TOOL = "claude_code/call", "claude_code/row", "claude_code/tool"
+"""Namespaces of natural ids."""
+_MAX_SESSIONS = 4096
+_MAX_TOOLS = 256
+_NO_KEY = b""
+
+
+class Header:
+    """The header fields of the row that is being read."""
+
+    def __init__(self, context: ReadContext, source: str, version: str) -> None:
+        self._context = context
+        self._ids = context.ids
+        self._reader = f"{source}/{version}"
+        self._sessions: dict[str, bytes] = {}
+        self._turn_modes: dict[bytes | None, tuple[str, str]] = {}
+        self._kinds: dict[str, str | None] = {}
+        self._call: tuple[str, bytes] = ("", _NO_KEY)
+        self._tools: dict[str, bytes] = {}
+        self.row_mode = ("unknown", "")
+        """(mode, evidence) that the row declares for its conversation, whatever its turn declares."""
+        project = context.ids.project(source, context.log_dir) if context.log_dir else None
+        self._fields = Fields(
+            source=source,
+            recorder=source,
+            reader=self._reader + NO_ATTEMPTS,
+            key=_NO_KEY,
+            person=context.machine_person,
+            conv=None,
+            project=project,
+            thread="main",
+            ts=None,
+            seq=0,
+            mode="unknown",
+            mode_evidence="",
+            client="other",
+            kind_hint=self._kind("other"),
+            parent=None,
+            row=None,
+        )
+
+    @property
+    def ts(self) -> int | None:
+        """Time of the row (µs UTC)."""
+        return self._fields["ts"]
+
+    def conversation(self, session: str) -> bytes:
+        """Keyed id of a session."""
+        known = self._sessions.get(session)
+        if known is None:
+            if len(self._sessions) >= _MAX_SESSIONS:
+                self._sessions.clear()
+            known = self._sessions[session] = self._ids.conv("claude_code", session)
+        return known
+
+    def at(self, ts: int | None) -> None:
+        """Start a row. A row without time takes none, not the one before."""
+        self._fields["ts"] = ts
+        self._fields["parent"] = None
+
+    def program(self, row: rows.Row, thread: str) -> None:
+        """What the session, version and program of the row say."""
+        fields = self._fields
+        session = row.sessionId
+        fields["conv"] = self.conversation(session) if isinstance(session, str) and session else None
+        known = row.version is not None and rows.writes_attempts(row.version)
+        fields["reader"] = self._reader if known else self._reader + NO_ATTEMPTS
+        fields["thread"] = thread
+        client, self.row_mode = _program(row)
+        fields["client"] = client
+        fields["kind_hint"] = self._kind(client)
+        self._set_mode()
+
+    def _kind(self, client: str) -> str | None:
+        rule = self._context.kind_rule
+        if rule is None:
+            return None
+        if client not in self._kinds:
+            self._kinds[client] = rule(
+                {
+                    "source": "claude_code",
+                    "recorder": "claude_code",
+                    "client": client,
+                    "log_dir": self._context.log_dir,
+                }
+            )
+        return self._kinds[client]
+
+    def turn_mode(self, declared: tuple[str, str] | None) -> None:
+        """A prompt declares (mode, evidence) for its turn; None: the turn has the mode of the conversation."""
+        conv = self._fields["conv"]
+        if declared is None:
+            self._turn_modes.pop(conv, None)
+        else:
+            if len(self._turn_modes) >= _MAX_SESSIONS:
+                self._turn_modes.clear()
+            self._turn_modes[conv] = declared
+        self._set_mode()
+
+    def _set_mode(self) -> None:
+        mode, evidence = self._turn_modes.get(self._fields["conv"], self.row_mode)
+        self._fields["mode"], self._fields["mode_evidence"] = mode, evidence
+
+    def parent(self, node: bytes | None) -> None:
+        """The nearest prompt or call above the row."""
+        self._fields["parent"] = node
+
+    def key(self, namespace: str, raw: str) -> bytes:
+        """Keyed id of an event. The rows of one answer follow each other, so the last call's is remembered."""
+        if namespace != CALL:
+            return self._ids.key(namespace, raw)
+        if self._call[0] != raw:
+            self._call = (raw, self._ids.key(namespace, raw))
+        return self._call[1]
+
+    def _with(self, key: bytes, row: bytes | None) -> Fields:
+        fields = self._fields
+        fields["seq"] += 1
+        fields["key"] = key
+        fields["row"] = row
+        return fields
+
+    def of(self, namespace: str, raw: str) -> Fields:
+        """Header of an event that no row links to."""
+        return self._with(self._ids.key(namespace, raw), None)
+
+    def tool(self, raw: str) -> Fields:
+        """Header of a tool call or its result; the result follows its call, so the latest keys are remembered."""
+        key = self._tools.get(raw)
+        if key is None:
+            if len(self._tools) >= _MAX_TOOLS:
+                self._tools.clear()
+            key = self._tools[raw] = self._ids.key(TOOL, raw)
+        return self._with(key, None)
+
+    def derived(self, namespace: str, key: bytes) -> Fields:
+        """Header of an event whose natural id is another event's key."""
+        return self._with(self._ids.key(namespace, key.hex()), None)
+
+    def node(self, key: bytes) -> Fields:
+        """Header of a prompt or call: what comes after links to it."""
+        return self._with(key, key)
+
+
+def _program(row: rows.Row) -> tuple[str, tuple[str, str]]:
+    """(client, (mode, name of the field that told it)) from the conversation's own declaration."""
+    entrypoint = row.entrypoint
+    client = "other"
+    mode = ("unknown", "")
+    if entrypoint is not None:
+        if entrypoint.startswith("sdk-"):
+            client, mode = "claude_sdk", ("automation", "entrypoint")
+        elif entrypoint in rows.INTERACTIVE_ENTRYPOINTS:
+            client, mode = rows.INTERACTIVE_ENTRYPOINTS[entrypoint], ("interactive", "entrypoint")
+    if row.sessionKind in rows.BACKGROUND_KINDS:
+        mode = ("automation", "sessionKind")
+    return client, mode

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One person's events become facts: episodes with their endings, openings, tool outcomes and faults, and votes.
+
+Rules kept here:
+* a pure function of one person's own events, the catalogue and the organisation's declarations; other people's events
+  are never looked at;
+* one conversation is in memory at a time; what is kept of an episode is about 200 bytes without content;
+* tools and faults count only in turns of mode `interactive`, whatever the conversation's mode;
+* at most a fixed number of tool calls per episode and family enter, chosen by a keyed order that no outcome can
+  influence.
+"""
+
+from __future__ import annotations
+
+import hmac
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import nsmallest
+
+from windvane_client.completion import Ending, ending
+from windvane_client.constants import CONSTANTS, Constants
+from windvane_client.episodes import Episode, Split, Turn, close_last, split
+from windvane_client.events import MAIN, PERSON_ORIGINS, AnyEvent, AttemptError, Call, Prompt, Tool, Vote
+from windvane_client.infra import faults
+from windvane_client.kinds import WORK_CLASSES, Profile, Workspace, kind_of, profile_for, workspace_of
+from windvane_client.modes import INTERACTIVE, demoted_days, turn_mode
+from windvane_client.rules import Rules
+from windvane_client.store import Conversation, EventStore, Seen
+from windvane_client.switches import History, Opening, openings
+
+CLASSED_TRIALS: Mapping[str, bool] = {"ok": True, "runtime": True, "malformed": False, "precondition": False}
+BIT_TRIALS: Mapping[str, bool] = {"ok": True, "failed": False}
+"""Tool outcomes that are trials, by basis, and whether they are successes."""
+_MAY_BE_TRIALS = frozenset(CLASSED_TRIALS) | frozenset(BIT_TRIALS)
+_NOT_A_PERSON = frozenset({"automation", "relay"})
+
+
+@dataclass(slots=True)
+class EpisodeFacts:
+    """What is kept of one episode. Times are µs; `closed` is None while it is open.
+
+    `tools`: (family, outcome) after the cap; `faults`: (family, client, result) from logs that write attempts; both
+    from interactive turns only.
+    """
+
+    source: str
+    recorder: str
+    client: str
+    workspace: Workspace
+    conv: bytes
+    mode: str
+    opened: int
+    closed: int | None
+    how: str
+    ending: Ending
+    openings: tuple[Opening, ...]
+    tools: Counter[tuple[str, str]]
+    faults: Counter[tuple[str, str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class VoteFacts:
+    """One comparison of two answers."""
+
+    source: str
+    recorder: str
+    workspace: Workspace
+    ts: int
+    a: str
+    b: str
+    winner: str
+    blind: str
+    judge: str
+
+
+@dataclass(slots=True)
+class Totals:
+    """Counts for the person's own preview: everything read, also what gives no trial."""
+
+    calls_ok: int = 0
+    calls_side: int = 0
+    calls_failed: int = 0
+    prompts_person: int = 0
+    prompts_command: int = 0
+    tools: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    turn_modes: Counter[str] = field(default_factory=Counter)
+    event_modes: Counter[str] = field(default_factory=Counter)
+    sources: Counter[str] = field(default_factory=Counter)
+    families: Counter[str] = field(default_factory=Counter)
+    """Answered calls by family."""
+    parent_missing: int = 0
+
+
+@dataclass(slots=True)
+class PersonFacts:
+    """Everything the outcomes of one person follow from."""
+
+    person: bytes
+    episodes: list[EpisodeFacts] = field(default_factory=list)
+    votes: list[VoteFacts] = field(default_factory=list)
+    kinds: dict[Workspace, str] = field(default_factory=dict)
+    history: History = field(default_factory=History)
+    kept: dict[str, Seen] = field(default_factory=dict)
+    """The history from windows whose rows are deleted."""
+    totals: Totals = field(default_factory=Totals)
+
+
+def read_person(
+    store: EventStore,
+    person: bytes,
+    *,
+    window: tuple[int, int],
+    rules: Rules,
+    ids_key: bytes,
+    now: int,
+    constants: Constants = CONSTANTS,
+) -> PersonFacts:
+    """Facts of one person. `window`: [from, to) in µs; `now`: the moment of reading, µs.
+
+    Events from `to` + the time for late evidence on are not looked at, so that a later reading says the same.
+    """
+    facts = PersonFacts(person, kept=store.first_seen(person))
+    facts.history.seen = dict(facts.kept)
+    deadline = window[1] + constants.late_evidence
+    prompts = [(conv, prompt) for conv, prompt in store.prompts(person) if prompt.ts is None or prompt.ts < deadline]
+    reading = _Reading(
+        facts, window, rules, ids_key, constants, demoted_days(prompts, constants), person in rules.service_people
+    )
+    starts = _starts(prompts)
+    for conversation in store.conversations(person):
+        events = [event for event in conversation.events if event.ts is None or event.ts < deadline]
+        cut = split(Conversation(person, conversation.conv, events, conversation.links), constants)
+        if cut.episodes:
+            close_last(cut, min(now, deadline), _next_start(cut, conversation.conv, starts), constants)
+        reading.conversation(conversation.conv, events, cut)
+    facts.history.freeze()
+    facts.kinds = {place: kind_of(profile, constants) for place, profile in reading.profiles.items()}
+    facts.episodes.sort(key=lambda episode: (episode.opened, episode.conv))
+    facts.votes.sort(key=lambda vote: (vote.ts, vote.a, vote.b, vote.winner))
+    return facts
+
+
+@dataclass(slots=True)
+class _Reading:
+    facts: PersonFacts
+    window: tuple[int, int]
+    rules: Rules
+    ids_key: bytes
+    constants: Constants
+    demoted: frozenset[int]
+    service: bool
+    profiles: dict[Workspace, Profile] = field(default_factory=dict)
+
+    def conversation(self, conv: bytes | None, events: Iterable[AnyEvent], cut: Split) -> None:
+        totals = self.facts.totals
+        for event in events:
+            self._count(event)
+        totals.parent_missing += cut.parent_missing
+        for fault in faults(cut.outside, goes_on=bool(cut.episodes)):
+            totals.faults[fault.result] += 1
+        for event in cut.outside:
+            if isinstance(event, Tool):
+                totals.tools[event.outcome] += 1
+        for episode in cut.episodes:
+            self.facts.episodes.append(self._episode(conv or b"", episode))
+
+    def _count(self, event: AnyEvent) -> None:
+        totals = self.facts.totals
+        totals.sources[event.source] += 1
+        totals.event_modes[event.mode] += 1
+        place = workspace_of(event)
+        profile = self.profiles.get(place)
+        if profile is None:
+            profile = self.profiles[place] = profile_for(event, self.rules)
+        if event.kind_hint is not None:
+            profile.hints[event.kind_hint] += 1
+        if isinstance(event, Call):
+            totals.calls_ok += event.status == "ok"
+            totals.calls_failed += event.status == "error"
+            totals.calls_side += event.status == "ok" and event.thread != MAIN
+            totals.families[event.served] += event.status == "ok"
+        elif isinstance(event, AttemptError):
+            totals.calls_failed += event.final
+            if event.ts is not None:
+                self.facts.history.errors.append((event.ts, event.family, event.error_class))
+        elif isinstance(event, Prompt) and event.thread == MAIN:
+            totals.prompts_person += event.origin in PERSON_ORIGINS
+            totals.prompts_command += event.origin == "command"
+        elif isinstance(event, Tool):
+            inside = event.ts is not None and self.window[0] <= event.ts < self.window[1]
+            if inside and event.tool_class in WORK_CLASSES:
+                profile.work[event.tool_class] += 1
+        elif isinstance(event, Vote) and event.ts is not None:
+            self.facts.votes.append(VoteFacts(
+                event.source, event.recorder, place, event.ts, event.a, event.b, event.winner, event.blind,
+                "service" if self.service else event.judge,
+            ))  # fmt: skip
+
+    def _episode(self, conv: bytes, episode: Episode) -> EpisodeFacts:
+        prompt = episode.turns[0].prompt
+        found = openings(episode)
+        modes = [turn_mode(turn.prompt, self.demoted, service=self.service) for turn in episode.turns]
+        opened_by_person = [mode for mode, turn in zip(modes, episode.turns, strict=True) if turn.opens]
+        declared = [turn.prompt.mode for turn in episode.turns if turn.by_person]
+        for opening, mode in zip(found, declared, strict=True):
+            if opening.direct and opening.family is not None and mode not in _NOT_A_PERSON and not self.service:
+                self.facts.history.openings.append((opening.ts, opening.family))
+        self.facts.totals.turn_modes.update(opened_by_person)
+        tools, faulty = self._turns(episode, modes)
+        return EpisodeFacts(
+            source=prompt.source,
+            recorder=prompt.recorder,
+            client=prompt.client,
+            workspace=workspace_of(prompt),
+            conv=conv,
+            mode=next((mode for mode in opened_by_person if mode != INTERACTIVE), INTERACTIVE),
+            opened=episode.opened,
+            closed=episode.closed,
+            how=episode.how,
+            ending=ending(episode),
+            openings=found,
+            tools=tools,
+            faults=faulty,
+        )
+
+    def _turns(
+        self, episode: Episode, modes: list[str]
+    ) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str, str]]]:
+        totals = self.facts.totals
+        trials: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
+        faulty: Counter[tuple[str, str, str]] = Counter()
+        for i, (turn, mode) in enumerate(zip(episode.turns, modes, strict=True)):
+            for fault in faults(turn.events, goes_on=i + 1 < len(episode.turns) or episode.goes_on):
+                totals.faults[fault.result] += 1
+                if mode == INTERACTIVE and fault.two_sided:
+                    faulty[fault.family, fault.client, fault.result] += 1
+            for tool in _live_tools(turn):
+                totals.tools[tool.outcome] += 1
+                if mode == INTERACTIVE and tool.outcome in _MAY_BE_TRIALS:
+                    order = hmac.digest(self.ids_key, b"tool-cap\0" + tool.key, "sha256")
+                    trials[tool.family].append((order, tool.outcome))
+        most = self.constants.tool_calls_per_episode
+        capped = {family: calls if len(calls) <= most else nsmallest(most, calls) for family, calls in trials.items()}
+        return Counter((family, outcome) for family, calls in capped.items() for _, outcome in calls), faulty
+
+
+def _live_tools(turn: Turn) -> list[Tool]:
+    return [] if turn.rewound else [event for event in turn.events if isinstance(event, Tool)]
+
+
+Starts = dict[str, tuple[list[int], list[bytes]]]
+
+
+def _starts(prompts: Iterable[tuple[bytes | None, Prompt]]) -> Starts:
+    """When the person opened each conversation, by client, in order of time."""
+    first: dict[bytes, tuple[int, str]] = {}
+    for conv, prompt in prompts:
+        if conv is not None and prompt.ts is not None and prompt.thread == MAIN:
+            first.setdefault(conv, (prompt.ts, prompt.client))
+    by_client: Starts = defaultdict(lambda: ([], []))
+    for conv, (ts, client) in sorted(first.items(), key=lambda item: (item[1][0], item[0])):
+        times, convs = by_client[client]
+        times.append(ts)
+        convs.append(conv)
+    return dict(by_client)
+
+
+def _next_start(cut: Split, conv: bytes | None, starts: Starts) -> int | None:
+    """When the person next opened another conversation in the same client, after the last episode's last event."""
+    episode = cut.episodes[-1]
+    times, convs = starts.get(episode.turns[0].prompt.client, ([], []))
+    for at in range(bisect_right(times, episode.last), len(times)):
+        if convs[at] != conv:
+            return times[at]
+    return None

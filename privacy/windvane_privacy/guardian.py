@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The guardian's part of a round: `ready`, `reveal_nonce` and `open`, over any courier.
+
+Rules kept here:
+* nothing is taken from the coordinator on trust: manifest, roster, log, commitments, lot and envelopes are all checked
+  against the guardian's own pinned keys and its own policy before its share of a sum leaves;
+* the round key and the nonce are made once, before the manifest exists; the nonce is revealed only after the closed
+  set is in the log, bound to that set;
+* shares are summed per cohort and only sums leave; a single member's share is never written or sent;
+* a round is opened once: the signed result is on the disk before it leaves, a second call sends the same bytes, and
+  another set is refused (`AlreadyOpened`);
+* every step may be repeated after a crash; what left is sent again unchanged.
+
+One envelope that does not hold up stops this guardian's opening with the reason: nobody is left out in silence, because
+two guardians that open two sets which differ in one member would reveal that member. A result holds sums of shares;
+any t results give the noisy sums, so it travels over a protected channel.
+
+Source: docs/protocol.md (life of a round).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from windvane_privacy import canonical, field, lot
+from windvane_privacy.ceremony import ClosedSet, check_agreement, check_floors, check_not_stopped, closed_set, fixed_lot
+from windvane_privacy.couriers import Courier, Parcel
+from windvane_privacy.envelope import commit_hash, envelope_length, open_share, parse_envelope, verify_envelope
+from windvane_privacy.errors import (
+    AlreadyOpened,
+    BadMemberSignature,
+    CommitMismatch,
+    FederationTooSmall,
+    GuardianNotPinned,
+    LotBeforeClose,
+    MalformedEnvelope,
+    MalformedInput,
+    ManifestChanged,
+    ManifestError,
+    NonceMismatch,
+    NotReady,
+    RosterError,
+    SetMismatch,
+    UnknownManifest,
+    WrongGuardianKey,
+)
+from windvane_privacy.guardian_ledger import GuardianLedger, GuardianRound
+from windvane_privacy.guardian_state import GuardianState, load_guardian
+from windvane_privacy.identity import check_public
+from windvane_privacy.log import (
+    Head,
+    Leaf,
+    Scan,
+    first_of,
+    is_round,
+    make_leaf,
+    read_leaf,
+    scan,
+    verify_head,
+    verify_receipt,
+)
+from windvane_privacy.manifest import Manifest, parse_time
+from windvane_privacy.policy import DEMO_FLOORS, check_manifest
+from windvane_privacy.roster import Roster, RosterMember, SignedRoster, check_successor, endorse, verify_roster
+from windvane_privacy.signed import verify_signed_manifest
+from windvane_privacy.tally import make_result
+
+Clock = Callable[[], datetime]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyOutcome:
+    """What `ready` did. `new_members`: organisations that the roster lists and the last accepted one did not."""
+
+    round_key_id: str
+    roster_sha256: str
+    new_members: tuple[RosterMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NonceOutcome:
+    """What `reveal_nonce` did: whether the nonce is in the log (it is not, if the lot was drawn without it)."""
+
+    revealed: bool
+    set_root: str
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What the coordinator shows of a round, verified up to the agreement."""
+
+    manifest: Manifest
+    roster: Roster
+    leaves: tuple[Leaf, ...]
+
+
+class GuardianSession:
+    """One guardian at work. Use it as a context, or call `close`: it holds the ledger's lock.
+
+    Raises:
+        ConfigurationError, PolicyMissing, KeyFileTooOpen, GuardianNotPinned: see `load_guardian`.
+        LedgerDamaged, LedgerLocked, LedgerFormat: see `GuardianLedger`.
+    """
+
+    def __init__(self, state: Path, courier: Courier, clock: Clock) -> None:
+        self._state: GuardianState = load_guardian(state)
+        self._courier = courier
+        self._clock = clock
+        self._ledger = GuardianLedger(state)
+
+    def close(self) -> None:
+        """Give up the ledger."""
+        self._ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- before the manifest ---
+
+    def ready(self, round_id: str) -> ReadyOutcome:
+        """Check and sign the proposed roster, make the round key and the nonce, and put both commitments in the log.
+
+        Raises:
+            RosterSignatureMissing, RosterNotSuccessor, RosterError: the proposal is not the coordinator's or does not
+                follow the roster accepted last.
+            GuardianNotPinned, FederationTooSmall: it breaks this guardian's policy.
+            ReceiptRefused: the coordinator's answer does not prove that the leaf is in the log.
+        """
+        _check_name(round_id)
+        roster, new_members = self._accept_roster(round_id)
+        row = self._ledger.round(round_id)
+        if row is None:
+            row = self._begin(round_id)
+        self._exchange("endorse", round_id, endorse(roster, self._state.identity).encode())
+        self._post_leaf(row, "ready_receipt", row.ready_leaf)
+        return ReadyOutcome(row.round_key_id, roster.sha256, new_members)
+
+    def _accept_roster(self, round_id: str) -> tuple[Roster, tuple[RosterMember, ...]]:
+        signed = SignedRoster.decode(self._exchange("roster", round_id))
+        roster = verify_roster(signed, self._state.coordinator, (), need=0)
+        if roster.log_origin != self._state.log_origin:
+            raise RosterError("It is another log's.")
+        mine = [g.identity for g in roster.guardians if g.index == self._state.index]
+        pinned = {g.identity for g in self._state.policy.guardians}
+        if mine != [self._state.identity.public.hex()] or not {g.identity for g in roster.guardians} <= pinned:
+            raise GuardianNotPinned
+        floors = DEMO_FLOORS if self._state.policy.demo and self._state.federation.demo else self._state.policy.floors
+        if len(roster.active) < floors.roster or roster.people < floors.people:
+            raise FederationTooSmall
+        for member in roster.members:
+            check_public(bytes.fromhex(member.key))
+        stored = self._ledger.recall("roster")
+        known: set[str] = set()
+        if stored is not None:
+            last = SignedRoster.decode(stored).roster
+            check_successor(last, roster)
+            known = {member.key for member in last.members}
+        self._ledger.remember("roster", signed.encode())
+        return roster, tuple(member for member in roster.members if member.key not in known)
+
+    def _begin(self, round_id: str) -> GuardianRound:
+        key = self._state.make_round_key(round_id)
+        nonce = secrets.token_bytes(lot.NONCE_BYTES)
+        fields = {
+            "guardian": self._state.index,
+            "round_key": key.public.hex(),
+            "round_key_id": key.key_id,
+            "nonce_commitment": lot.nonce_commitment(round_id, self._state.index, nonce),
+        }
+        self._ledger.begin(round_id, key.key_id, nonce, self._leaf("guardian-ready", round_id, fields))
+        return self._row(round_id)
+
+    # --- closing week ---
+
+    def reveal_nonce(self, round_id: str) -> NonceOutcome:
+        """Verify the round up to its closing, then put the nonce in the log, bound to the closed set.
+
+        Raises:
+            LotBeforeClose: the closed set is not in the log yet, or the submission window is still open.
+            PolicyRefusal, ManifestError, RosterError, LogError, EnvelopeError, SetMismatch: see `ceremony.py`.
+            RoundNotOpened: too few members; the nonce stays secret.
+        """
+        row = self._row(round_id)
+        view = self._look(round_id, row)
+        closed = closed_set(view.leaves, view.manifest, view.roster)
+        if not view.manifest.demo and self._clock() < parse_time(view.manifest.submission.closes):
+            raise LotBeforeClose("The submission window is still open.")
+        self._check_bound(row, closed, None)
+        check_not_stopped(view.leaves, view.manifest)
+        check_floors(view.manifest, len(closed.accepted))
+        if row.nonce_leaf is None:
+            drawn = first_of(view.leaves, "lot", round_id, public=self._state.coordinator)
+            if drawn is not None or row.state == "opened":
+                return NonceOutcome(False, closed.set_root)
+            fields = {"guardian": self._state.index, "nonce": row.nonce.hex(), "set_root": closed.set_root}
+            leaf = self._leaf("nonce", round_id, fields)
+            self._ledger.reveal(round_id, view.manifest.sha256, closed.set_root, leaf)
+            row = self._row(round_id)
+        if row.nonce_leaf is None:
+            raise NotReady
+        self._post_leaf(row, "nonce_receipt", row.nonce_leaf)
+        return NonceOutcome(True, closed.set_root)
+
+    def open(self, round_id: str, progress: Progress | None = None) -> bytes:
+        """Verify everything, sum this guardian's shares per cohort, and send the signed result; returns its bytes.
+
+        `progress` is called with (members done, members). A second call sends the stored bytes again.
+
+        Raises:
+            NotReady: the lot has not been drawn.
+            LotMismatch, NonceMismatch, RoundNotOpened: see `ceremony.py`.
+            EnvelopeError, ShareError, MalformedEnvelope: a member's envelope is not what the log says or does not open.
+            AlreadyOpened: this round was opened before, for another set or other cohorts.
+        """
+        row = self._row(round_id)
+        view = self._look(round_id, row)
+        closed = closed_set(view.leaves, view.manifest, view.roster)
+        self._check_bound(row, closed, None)
+        cohorts = fixed_lot(view.leaves, view.manifest, closed)
+        self._check_bound(row, closed, lot.cohorts_sha256(cohorts))
+        if row.result is None:
+            check_not_stopped(view.leaves, view.manifest)
+            result = self._sum(round_id, view, closed, cohorts, progress)
+            digest = canonical.sha256_hex(result)
+            fields = {"guardian": self._state.index, "result": digest, "set_root": closed.set_root}
+            leaf = self._leaf("opened", round_id, fields)
+            table = lot.cohorts_sha256(cohorts)
+            self._ledger.open_once(round_id, view.manifest.sha256, closed.set_root, table, result, leaf)
+            row = self._row(round_id)
+        if row.result is None or row.opened_leaf is None:
+            raise NotReady
+        self._exchange("result", round_id, row.result)
+        self._post_leaf(row, "opened_receipt", row.opened_leaf)
+        return row.result
+
+    def _sum(
+        self,
+        round_id: str,
+        view: _View,
+        closed: ClosedSet,
+        cohorts: tuple[tuple[int, ...], ...],
+        progress: Progress | None,
+    ) -> bytes:
+        manifest = view.manifest
+        raws = split_envelopes(self._exchange("envelopes", round_id), manifest, len(closed.accepted))
+        keys = {member.number: bytes.fromhex(member.key) for member in view.roster.active}
+        place = {member: g for g, cohort in enumerate(cohorts) for member in cohort}
+        key = self._state.round_key(round_id)
+        sums = [np.zeros(manifest.length, dtype=np.uint64) for _ in cohorts]
+        for done, ((member, logged), raw) in enumerate(zip(closed.accepted, raws, strict=True), start=1):
+            if commit_hash(raw) != logged:
+                raise CommitMismatch
+            envelope = parse_envelope(raw, manifest)
+            if envelope.member != member:
+                raise BadMemberSignature("It names another member.")
+            verify_envelope(envelope, keys[member])
+            share = open_share(envelope, manifest, self._state.index, key)
+            # The blind element at the end serves a later check of single shares; it is no part of any sum.
+            sums[place[member]] = field.add(sums[place[member]], share[: manifest.length])
+            if progress is not None:
+                progress(done, len(raws))
+        counts = [len(cohort) for cohort in cohorts]
+        return make_result(manifest, closed.set_root, self._state.index, counts, sums, self._state.identity)
+
+    # --- what the coordinator shows ---
+
+    def _look(self, round_id: str, row: GuardianRound) -> _View:
+        manifest = verify_signed_manifest(self._exchange("manifest", round_id), self._state.coordinator)
+        if manifest.round != round_id:
+            raise UnknownManifest
+        if row.manifest_sha256 not in {None, manifest.sha256}:
+            raise ManifestChanged
+        check_manifest(self._state.policy, manifest)
+        self._check_own_entry(manifest, row)
+        answer = self._exchange("leaves", "", canonical.encode({"start": 0}))
+        shown = scan(answer, self._state.coordinator, self._state.log_origin, start=0, previous=None, seen=None)
+        signed = SignedRoster.decode(self._exchange("roster", round_id))
+        if row.state == "opened":
+            # Said first, because it is the sharper finding than a log that does not continue: a set was swapped.
+            self._check_bound(row, closed_set(shown.leaves, manifest, signed.roster), None)
+        self._check_log(shown, row)
+        roster = check_agreement(manifest, signed, shown.leaves)
+        return _View(manifest, roster, shown.leaves)
+
+    def _check_log(self, shown: Scan, row: GuardianRound) -> None:
+        coordinator, origin = self._state.coordinator, self._state.log_origin
+        stored = self._ledger.recall("head")
+        seen: Head | None = None if stored is None else verify_head(stored, coordinator, origin)
+        if seen is not None:
+            shown.check_continues(seen)
+        for leaf, receipt in (
+            (row.ready_leaf, row.ready_receipt),
+            (row.nonce_leaf, row.nonce_receipt),
+            (row.opened_leaf, row.opened_receipt),
+        ):
+            if leaf is not None and receipt is not None:
+                shown.check_receipt(verify_receipt(receipt, leaf, coordinator, origin))
+        if seen is None or shown.head.size > seen.size:
+            self._ledger.remember("head", shown.head.raw)
+
+    def _check_own_entry(self, manifest: Manifest, row: GuardianRound) -> None:
+        entry = next((g for g in manifest.guardians if g.index == self._state.index), None)
+        if entry is None or entry.identity != self._state.identity.public.hex():
+            raise GuardianNotPinned("This guardian is not the one the manifest names.")
+        key = self._state.round_key(manifest.round)
+        if (entry.round_key, entry.round_key_id) != (key.public.hex(), row.round_key_id):
+            raise WrongGuardianKey
+        if entry.nonce_commitment != lot.nonce_commitment(manifest.round, self._state.index, row.nonce):
+            raise NonceMismatch
+        if entry.ready_leaf != read_leaf(row.ready_leaf).hash:
+            raise ManifestError("It does not name the entry that this guardian put in the log.")
+
+    def _check_bound(self, row: GuardianRound, closed: ClosedSet, cohorts: str | None) -> None:
+        if row.set_root is not None and row.set_root != closed.set_root:
+            if row.state == "opened":
+                raise AlreadyOpened
+            raise SetMismatch("The nonce was revealed for another set.")
+        if cohorts is not None and row.cohorts_sha256 is not None and row.cohorts_sha256 != cohorts:
+            raise AlreadyOpened
+
+    # --- small steps ---
+
+    def _row(self, round_id: str) -> GuardianRound:
+        _check_name(round_id)
+        row = self._ledger.round(round_id)
+        if row is None:
+            raise NotReady("Run `windvane guardian ready` for this round first.")
+        return row
+
+    def _leaf(self, kind: str, round_id: str, fields: dict[str, object]) -> bytes:
+        day = self._clock().date().isoformat()
+        return make_leaf(kind, round_id, {**fields, "day": day}, self._state.identity)
+
+    def _post_leaf(self, row: GuardianRound, column: str, leaf: bytes) -> None:
+        answer = self._exchange("leaf", row.round_id, leaf)
+        verify_receipt(answer, leaf, self._state.coordinator, self._state.log_origin)
+        if getattr(row, column) is None:
+            self._ledger.keep_receipt(row.round_id, column, answer)
+
+    def _exchange(self, kind: str, round_id: str, body: bytes = b"") -> bytes:
+        return self._courier.exchange(Parcel(kind, round_id, body))
+
+
+def split_envelopes(answer: bytes, manifest: Manifest, members: int) -> list[bytes]:
+    """The envelopes of an answer to the `envelopes` parcel: for each accepted member in order, length u32 and bytes.
+
+    Raises:
+        MalformedEnvelope: an envelope of another length than the manifest fixes.
+        SetMismatch: fewer or more envelopes than accepted members.
+    """
+    length = envelope_length(manifest)
+    found, offset = [], 0
+    while offset < len(answer):
+        if int.from_bytes(answer[offset : offset + 4], "big") != length or offset + 4 + length > len(answer):
+            raise MalformedEnvelope
+        found.append(answer[offset + 4 : offset + 4 + length])
+        offset += 4 + length
+    if len(found) != members:
+        raise SetMismatch("There are not as many envelopes as accepted members.")
+    return found
+
+
+def join_envelopes(envelopes: list[bytes]) -> bytes:
+    """The answer to the `envelopes` parcel: what `split_envelopes` reads."""
+    return b"".join(len(raw).to_bytes(4, "big") + raw for raw in envelopes)
+
+
+def _check_name(round_id: str) -> None:
+    if not is_round(round_id):
+        raise MalformedInput("a round's name is letters, digits, dots and dashes")

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a guardian must never forget: its nonce, what it revealed, and that it opened a round, for which set.
+
+Rules kept here:
+* SQLite, one file 0600 in a 0700 folder, rollback journal, `synchronous=EXTRA`, one connection, one process;
+* `ready -> nonce -> opened` (or `ready -> opened` for a guardian that was away at the lot), never back, never deleted;
+* what was written once is never changed: a retry sends the same bytes;
+* the opened result is on the disk before its first byte leaves;
+* integrity is checked at every start; a damaged file is refused, and a missing one is never made anew by opening it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from windvane_privacy.errors import (
+    IllegalTransition,
+    KeyFileTooOpen,
+    LedgerDamaged,
+    LedgerFormat,
+    LedgerLocked,
+    StateExists,
+    UnsupportedPlatform,
+)
+
+NAME = "guardian.db"
+APPLICATION_ID = 0x57564731
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GuardianRound:
+    """One row: the bytes of a round as they were sent, or are to be sent. Unset until their step is done."""
+
+    round_id: str
+    state: str
+    round_key_id: str
+    nonce: bytes
+    ready_leaf: bytes
+    ready_receipt: bytes | None
+    manifest_sha256: str | None
+    set_root: str | None
+    nonce_leaf: bytes | None
+    nonce_receipt: bytes | None
+    cohorts_sha256: str | None
+    result: bytes | None
+    opened_leaf: bytes | None
+    opened_receipt: bytes | None
+
+
+_COLUMNS = tuple(f.name for f in fields(GuardianRound))
+_RECEIPTS = frozenset({"ready_receipt", "nonce_receipt", "opened_receipt"})
+
+
+class GuardianLedger:
+    """The open ledger of one guardian. Use it as a context, or call `close`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the ledger in `folder`.
+
+        Raises:
+            LedgerDamaged: missing, not a ledger, or its integrity check failed.
+            LedgerLocked: another process has it open.
+            LedgerFormat: written by another version.
+            KeyFileTooOpen: others can read it.
+        """
+        _require_platform()
+        path = folder / NAME
+        if path.is_symlink() or not path.is_file():
+            raise LedgerDamaged("The guardian's ledger is missing.")
+        found = path.stat()
+        if stat.S_IMODE(found.st_mode) & 0o077 or stat.S_IMODE(folder.stat().st_mode) & 0o077:
+            raise KeyFileTooOpen("Others have rights on the guardian's ledger or its folder.")
+        self._connection = _connect(path)
+        try:
+            _check(self._connection)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @classmethod
+    def create(cls, folder: Path) -> None:
+        """Make an empty ledger in an existing 0700 folder.
+
+        Raises:
+            StateExists: there is one.
+        """
+        _require_platform()
+        path = folder / NAME
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            raise StateExists("There is a guardian's ledger in this folder.") from None
+        os.close(handle)
+        connection = _connect(path)
+        try:
+            connection.executescript(_SCHEMA)
+        finally:
+            connection.close()
+        folder_handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder_handle)
+        finally:
+            os.close(folder_handle)
+
+    def close(self) -> None:
+        """Close the file and give up its lock."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- rounds ---
+
+    def round(self, round_id: str) -> GuardianRound | None:
+        """The row of a round, or None before `ready`."""
+        query = f"SELECT {', '.join(_COLUMNS)} FROM round WHERE round_id = ?"
+        row = self._connection.execute(query, (round_id,)).fetchone()
+        return None if row is None else GuardianRound(*row)
+
+    def begin(self, round_id: str, round_key_id: str, nonce: bytes, ready_leaf: bytes) -> None:
+        """Write `ready`. Raises IllegalTransition where the round has begun before."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO round(round_id, state, round_key_id, nonce, ready_leaf) VALUES (?, 'ready', ?, ?, ?)",
+                (round_id, round_key_id, nonce, ready_leaf),
+            )
+
+    def reveal(self, round_id: str, manifest_sha256: str, set_root: str, nonce_leaf: bytes) -> None:
+        """Write `nonce`: from now on the nonce counts as known, bound to this set."""
+        self._update(
+            round_id,
+            "ready",
+            state="nonce",
+            manifest_sha256=manifest_sha256,
+            set_root=set_root,
+            nonce_leaf=nonce_leaf,
+        )
+
+    def open_once(
+        self,
+        round_id: str,
+        manifest_sha256: str,
+        set_root: str,
+        cohorts_sha256: str,
+        result: bytes,
+        opened_leaf: bytes,
+    ) -> None:
+        """Write `opened` with the signed result and its leaf; returns when both are on the disk."""
+        self._update(
+            round_id,
+            None,
+            state="opened",
+            manifest_sha256=manifest_sha256,
+            set_root=set_root,
+            cohorts_sha256=cohorts_sha256,
+            result=result,
+            opened_leaf=opened_leaf,
+        )
+
+    def keep_receipt(self, round_id: str, column: str, receipt: bytes) -> None:
+        """Keep the receipt of a leaf. `column`: ready_receipt, nonce_receipt or opened_receipt."""
+        if column not in _RECEIPTS:
+            raise IllegalTransition
+        self._update(round_id, None, **{column: receipt})
+
+    # --- what was seen last ---
+
+    def recall(self, key: str) -> bytes | None:
+        """A remembered document: "roster" (the last one accepted) or "head" (the last one seen)."""
+        row = self._connection.execute("SELECT value FROM memory WHERE key = ?", (key,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def remember(self, key: str, value: bytes) -> None:
+        """Replace a remembered document."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO memory(key, value) VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+                (key, value),
+            )
+
+    def _update(self, round_id: str, only_from: str | None, **columns: str | bytes) -> None:
+        assignments = ", ".join(f"{name} = ?" for name in columns)
+        condition = "" if only_from is None else " AND state = ?"
+        values = (*columns.values(), round_id, *(() if only_from is None else (only_from,)))
+        with self._transaction() as connection:
+            changed = connection.execute(f"UPDATE round SET {assignments} WHERE round_id = ?{condition}", values)
+            if changed.rowcount != 1:
+                raise IllegalTransition
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+        except sqlite3.IntegrityError as error:
+            self._connection.execute("ROLLBACK")
+            raise IllegalTransition from error
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        else:
+            self._connection.execute("COMMIT")
+
+
+def _require_platform() -> None:
+    if sys.platform == "win32":
+        raise UnsupportedPlatform
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+    try:
+        for pragma in (
+            "journal_mode = DELETE",
+            "synchronous = EXTRA",
+            "locking_mode = EXCLUSIVE",
+            "foreign_keys = ON",
+            "trusted_schema = OFF",
+            "secure_delete = ON",
+        ):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise _named(error) from None
+    return connection
+
+
+def _check(connection: sqlite3.Connection) -> None:
+    try:
+        # Taken now, not at the first write: a second process must fail at its start.
+        connection.execute("BEGIN EXCLUSIVE")
+        connection.execute("COMMIT")
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        rows = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
+    except sqlite3.DatabaseError as error:
+        raise _named(error) from None
+    if application != APPLICATION_ID or version == 0 or rows != ["ok"]:
+        raise LedgerDamaged("The guardian's ledger failed its check.")
+    if version != FORMAT:
+        raise LedgerFormat
+
+
+def _named(error: sqlite3.DatabaseError) -> LedgerLocked | LedgerDamaged:
+    locked = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+    return LedgerLocked() if locked else LedgerDamaged("The guardian's ledger cannot be read as a database.")
+
+
+_FROZEN = ("round_id", "round_key_id", "nonce", "ready_leaf")
+_ONCE = tuple(name for name in _COLUMNS if name not in {"state", *_FROZEN})
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE memory(key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE round(
+  round_id TEXT PRIMARY KEY,
+  state TEXT NOT NULL CHECK (state IN ('ready','nonce','opened')),
+  round_key_id TEXT NOT NULL, nonce BLOB NOT NULL CHECK (length(nonce) = 32), ready_leaf BLOB NOT NULL,
+  ready_receipt BLOB, manifest_sha256 TEXT, set_root TEXT, nonce_leaf BLOB, nonce_receipt BLOB,
+  cohorts_sha256 TEXT, result BLOB, opened_leaf BLOB, opened_receipt BLOB,
+  CHECK (state <> 'ready' OR (set_root IS NULL AND nonce_leaf IS NULL)),
+  CHECK (state <> 'nonce' OR (set_root IS NOT NULL AND nonce_leaf IS NOT NULL)),
+  CHECK ((state = 'opened') = (result IS NOT NULL)),
+  CHECK ((state = 'opened') = (opened_leaf IS NOT NULL)),
+  CHECK ((state = 'opened') = (cohorts_sha256 IS NOT NULL)),
+  CHECK ((set_root IS NULL) = (manifest_sha256 IS NULL))
+) STRICT;
+CREATE TRIGGER round_once BEFORE INSERT ON round
+  WHEN NEW.state <> 'ready' OR EXISTS (SELECT 1 FROM round WHERE round_id = NEW.round_id)
+  BEGIN SELECT RAISE(ABORT, 'a round begins once'); END;
+CREATE TRIGGER round_kept BEFORE DELETE ON round BEGIN SELECT RAISE(ABORT, 'a round is never deleted'); END;
+CREATE TRIGGER round_step BEFORE UPDATE ON round
+  WHEN NOT (NEW.state = OLD.state OR (OLD.state = 'ready' AND NEW.state = 'nonce')
+    OR (OLD.state IN ('ready','nonce') AND NEW.state = 'opened'))
+  BEGIN SELECT RAISE(ABORT, 'not a step of a round'); END;
+CREATE TRIGGER round_frozen BEFORE UPDATE ON round
+  WHEN {" OR ".join(f"NEW.{name} IS NOT OLD.{name}" for name in _FROZEN)}
+    OR {" OR ".join(f"(OLD.{name} IS NOT NULL AND NEW.{name} IS NOT OLD.{name})" for name in _ONCE)}
+  BEGIN SELECT RAISE(ABORT, 'written once'); END;
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+COMMIT;
+"""

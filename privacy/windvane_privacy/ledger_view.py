@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reading the member's ledger: its entries, its charges, and whether its chain of entries holds.
+
+Rules kept here:
+* nothing here writes;
+* sums of rho are exact fractions, never floats;
+* the chain is checked before anything else is done: numbers without a gap, each entry's hash over its frozen columns,
+  its people and the entry before, each stored envelope against its commitment, and the end of the chain.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from windvane_privacy import canonical
+from windvane_privacy.ledger_file import LedgerFile
+from windvane_privacy.ledger_schema import GENESIS, BurnReason, RoundEntry, State, entry_hash, people_hash
+from windvane_privacy.manifest import Manifest
+
+Admission = Callable[[bytes], bool]
+"""Whether one more round keeps a person within the lifetime cap; looks at that person's own charges only."""
+
+COMMIT_LABEL = b"windvane/1/commit\0"
+
+
+class LedgerView:
+    """What the ledger holds.
+
+    `damage`: None, or why it is open for reading only. `moved`: the machine is another than the one that was confirmed.
+    """
+
+    def __init__(self, file: LedgerFile, machine_id: str) -> None:
+        self._file = file
+        self._sql = file.connection
+        self._columns = [str(row[1]) for row in self._sql.execute("PRAGMA table_info(round)").fetchall()]
+        if file.damage is None:
+            broken = self._broken_chain()
+            if broken:
+                file.fail(broken)
+        self._machine_id = machine_id
+        self.moved = self._meta("machine_id") != machine_id
+
+    @property
+    def damage(self) -> str | None:
+        """None, or one sentence: why every write is refused."""
+        return self._file.damage
+
+    @property
+    def install_id(self) -> str:
+        """Random id of this installation, 32 hex digits."""
+        return self._meta("install_id") or ""
+
+    @property
+    def key_id(self) -> str:
+        """Id of the identity key this ledger was made for."""
+        return self._meta("key_id") or ""
+
+    @property
+    def last_head(self) -> bytes | None:
+        """The newest head of the log that was accepted here, as signed by the coordinator."""
+        found = self._meta("last_head")
+        return bytes.fromhex(found) if found else None
+
+    def round(self, round_id: str) -> RoundEntry | None:
+        """The entry of a round; None: empty."""
+        row = self._sql.execute("SELECT * FROM round WHERE round_id = ?", (round_id,)).fetchone()
+        return None if row is None else self._entry(row)
+
+    def rounds(self) -> list[RoundEntry]:
+        """All entries in the order of their charges."""
+        return [self._entry(row) for row in self._sql.execute("SELECT * FROM round ORDER BY number").fetchall()]
+
+    def approval(self, round_id: str) -> tuple[str, str] | None:
+        """(manifest SHA-256, day) of the approval of a round."""
+        row = self._sql.execute(
+            "SELECT manifest_sha256, approved_at_day FROM approval WHERE round_id = ?", (round_id,)
+        ).fetchone()
+        return None if row is None else (str(row[0]), str(row[1]))
+
+    def approvals(self) -> list[str]:
+        """Approved rounds in order."""
+        return [str(row[0]) for row in self._sql.execute("SELECT round_id FROM approval ORDER BY rowid").fetchall()]
+
+    def overlapping_rho(self, manifest: Manifest) -> Fraction:
+        """rho already charged for other rounds whose events overlap this one's."""
+        rows = self._sql.execute(
+            "SELECT rho_num, rho_den FROM round WHERE round_id <> ? AND events_from < ? AND ? < events_to",
+            (manifest.round, manifest.events.to, manifest.events.from_),
+        ).fetchall()
+        return sum((Fraction(num, den) for num, den in rows), Fraction(0))
+
+    def lifetime(self) -> tuple[int, Fraction]:
+        """Charged rounds, and the most that one person can have spent here."""
+        rows = self._sql.execute("SELECT rho_num, rho_den FROM round").fetchall()
+        return len(rows), sum((Fraction(num, den) for num, den in rows), Fraction(0))
+
+    def own_directions(self, round_id: str) -> list[tuple[str, str, str, str]]:
+        """(kind, signal, pair as `a|b`, word) of a finished round."""
+        return [
+            (str(kind), str(signal), str(pair), str(word))
+            for kind, signal, pair, word in self._sql.execute(
+                "SELECT kind, signal, pair, word FROM own_directions WHERE round_id = ? ORDER BY 1, 2, 3", (round_id,)
+            ).fetchall()
+        ]
+
+    # --- inside ---
+
+    def _admission(self, rho: Fraction, cap: Fraction) -> Admission:
+        lost = sum((entry.rho for entry in self.rounds() if entry.everyone), Fraction(0))
+        spent: dict[bytes, Fraction] = {}
+        for person, num, den, times in self._sql.execute(
+            "SELECT person_key, rho_num, rho_den, COUNT(*) FROM person_quarter JOIN round USING (round_id)"
+            " GROUP BY person_key, rho_num, rho_den"
+        ).fetchall():
+            spent[person] = spent.get(person, Fraction(0)) + times * Fraction(num, den)
+        return lambda person: spent.get(person, Fraction(0)) + lost + rho <= cap
+
+    def _meta(self, key: str) -> str | None:
+        row = self._sql.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _chain_end(self) -> tuple[int, str]:
+        row = self._sql.execute("SELECT number, entry_hash FROM round ORDER BY number DESC LIMIT 1").fetchone()
+        return (0, GENESIS) if row is None else (int(row[0]), str(row[1]))
+
+    def _broken_chain(self) -> str | None:
+        """None, or what does not hold together."""
+        if self._meta("install_id") is None or self._meta("key_id") is None:
+            return "The ledger was not made to its end."
+        previous, names = GENESIS, self._columns
+        rows = self._sql.execute("SELECT * FROM round ORDER BY number").fetchall()
+        for number, row in enumerate(rows, start=1):
+            columns = dict(zip(names, row, strict=True))
+            persons = [
+                bytes(found[0])
+                for found in self._sql.execute(
+                    "SELECT person_key FROM person_quarter WHERE round_id = ?", (columns["round_id"],)
+                ).fetchall()
+            ]
+            if (
+                columns["number"] != number
+                or columns["prev_hash"] != previous
+                or columns["people_sha256"] != people_hash(persons)
+                or columns["entry_hash"] != entry_hash(columns, previous)
+            ):
+                return "The chain of its entries is broken."
+            envelope = columns["envelope"]
+            if envelope and hashlib.sha256(COMMIT_LABEL + envelope).hexdigest() != columns["commit_hash"]:
+                return "A stored envelope is not the one that was committed."
+            previous = columns["entry_hash"]
+        return None if self._meta("chain_head") == previous else "The end of its chain is missing."
+
+    def _entry(self, row: Sequence[object]) -> RoundEntry:
+        found = dict(zip(self._columns, row, strict=True))
+        noisy, reason = found["noisy"], found["reason"]
+        rho = Fraction(int(str(found["rho_num"])), int(str(found["rho_den"])))
+        kept = {name: found[name] for name in RoundEntry.__dataclass_fields__ if name in found}
+        kept.update(
+            state=State(str(found["state"])),
+            rho=rho,
+            everyone=bool(found["everyone"]),
+            noisy=tuple(canonical.decode(noisy)) if isinstance(noisy, bytes) else None,
+            reason=BurnReason(str(reason)) if reason is not None else None,
+        )
+        return RoundEntry(**kept)  # type: ignore[arg-type]  # columns and fields are compared by a test

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the coordinator and the guardians sign or show besides log entries: the signed manifest, the federation's
+document, and a guardian's card.
+
+Rules kept here:
+* a manifest counts only with the signature of the pinned coordinator's key, over its canonical bytes;
+* a card is signed by the key it shows, so nobody can present somebody else's key as their own;
+* the federation's document is unsigned: it is an offer, and whoever pins it compares the fingerprints by another way.
+
+Source: docs/protocol.md (manifest, set-up of a federation).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from windvane_privacy import canonical, manifest
+from windvane_privacy.errors import MalformedInput, ManifestSignatureInvalid, SignatureInvalid
+from windvane_privacy.identity import KEY_ED25519, SigningKey, check_public, key_id, verify
+from windvane_privacy.leaf import is_hash, is_signature
+from windvane_privacy.manifest import Manifest
+from windvane_privacy.roster import RosterGuardian, is_name
+
+MANIFEST_LABEL = b"windvane/1/manifest\0"
+CARD_LABEL = b"windvane/1/guardian-card\0"
+FEDERATION_SCHEMA = "windvane/federation/v1"
+CARD_SCHEMA = "windvane/guardian-card/v1"
+_MAX_CARD_BYTES = 8192
+
+
+# --- manifest --------------------------------------------------------------------------------------------------------
+
+
+def sign_manifest(agreed: Manifest, key: SigningKey) -> bytes:
+    """Canonical `{"manifest": {...}, "key": key id, "sig": hex}`."""
+    signature = key.sign(MANIFEST_LABEL, manifest.encode(agreed))
+    return canonical.encode({"manifest": msgspec.to_builtins(agreed), "key": key.key_id, "sig": signature.hex()})
+
+
+def verify_signed_manifest(raw: bytes, coordinator: bytes) -> Manifest:
+    """A sound manifest that the pinned coordinator signed.
+
+    Raises:
+        MalformedInput: not of this form.
+        ManifestSignatureInvalid: signed by another key, altered, or it names another coordinator.
+        ManifestError, CapacityExceeded: signed, but its fields contradict each other.
+    """
+    value = canonical.decode(raw)
+    if not isinstance(value, dict) or set(value) != {"manifest", "key", "sig"}:
+        raise MalformedInput
+    body, sig = canonical.encode(value["manifest"]), value["sig"]
+    if not (is_signature(sig) and is_hash(value["key"])):
+        raise MalformedInput
+    if value["key"] != key_id(KEY_ED25519, coordinator):
+        raise ManifestSignatureInvalid
+    try:
+        verify(coordinator, bytes.fromhex(sig), MANIFEST_LABEL, body)
+    except SignatureInvalid:
+        raise ManifestSignatureInvalid from None
+    agreed = manifest.decode(body)
+    if agreed.coordinator != coordinator.hex():
+        raise ManifestSignatureInvalid
+    return agreed
+
+
+# --- federation ------------------------------------------------------------------------------------------------------
+
+
+class Federation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a newcomer is shown: the coordinator's key (hex), the log's origin, the guardians, and whether it is a
+    demonstration."""
+
+    schema: str
+    name: str
+    coordinator: str
+    log_origin: str
+    guardians: tuple[RosterGuardian, ...]
+    demo: bool
+
+    def encode(self) -> bytes:
+        """Canonical bytes."""
+        return canonical.encode(msgspec.to_builtins(self))
+
+
+def decode_federation(raw: bytes) -> Federation:
+    """The federation's document.
+
+    Raises:
+        MalformedInput: not of this form.
+        KeyRefused: a key on it is of low order or not canonical.
+    """
+    try:
+        found = msgspec.convert(canonical.decode(raw), Federation)
+    except msgspec.ValidationError:
+        raise MalformedInput from None
+    keys = [found.coordinator, *(g.identity for g in found.guardians)]
+    sound = (
+        found.schema == FEDERATION_SCHEMA
+        and is_name(found.name)
+        and is_name(found.log_origin)
+        and all(is_hash(key) for key in keys)
+        and len(set(keys)) == len(keys)
+        and [g.index for g in found.guardians] == list(range(1, len(found.guardians) + 1))
+        and all(is_name(g.name) and is_name(g.group) for g in found.guardians)
+    )
+    if not sound:
+        raise MalformedInput
+    for key in keys:
+        check_public(bytes.fromhex(key))
+    return found
+
+
+# --- a guardian's card -----------------------------------------------------------------------------------------------
+
+
+class GuardianCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A guardian's name, group of institutions and identity key (Ed25519, hex), signed with that key."""
+
+    schema: str
+    name: str
+    group: str
+    identity: str
+    sig: str
+
+
+def make_card(key: SigningKey, name: str, group: str) -> bytes:
+    """The signed card of a guardian.
+
+    Raises:
+        MalformedInput: the name or the group is not printable text of 1 to 200 characters.
+    """
+    body = {"schema": CARD_SCHEMA, "name": name, "group": group, "identity": key.public.hex()}
+    raw = canonical.encode({**body, "sig": key.sign(CARD_LABEL, canonical.encode(body)).hex()})
+    read_card(raw)
+    return raw
+
+
+def read_card(raw: bytes) -> GuardianCard:
+    """A card whose signature fits the key on it.
+
+    Raises:
+        MalformedInput: not of this form.
+        KeyRefused: a low-order or non-canonical key.
+        SignatureInvalid: signed by another key, or altered.
+    """
+    value = canonical.decode(raw, max_bytes=_MAX_CARD_BYTES)
+    try:
+        card = msgspec.convert(value, GuardianCard)
+    except msgspec.ValidationError:
+        raise MalformedInput from None
+    if not (
+        card.schema == CARD_SCHEMA
+        and is_signature(card.sig)
+        and is_name(card.name)
+        and is_name(card.group)
+        and is_hash(card.identity)
+    ):
+        raise MalformedInput
+    public = bytes.fromhex(card.identity)
+    check_public(public)
+    del value["sig"]
+    verify(public, bytes.fromhex(card.sig), CARD_LABEL, canonical.encode(value))
+    return card

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The coordinator: one state folder, one inbox for every courier, and the operator's steps.
+
+Rules kept here:
+* everything it knows lies in its folder: key, federation, database, published site; a new object on the same folder
+  goes on where the last one stopped;
+* it holds no key that opens an envelope, and never asks for one;
+* set-up happens once and never replaces a key.
+
+    state/
+      coordinator.key      identity key, 0600
+      federation.json      public: name, keys of the coordinator and the guardians, whether it is a demonstration
+      coordinator.db       log, roster, envelopes, sums (schema.py)
+      site/                the published report
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from windvane_privacy.couriers import Parcel
+from windvane_privacy.errors import ConfigurationError, MalformedInput, NotReady, StateExists
+from windvane_privacy.identity import SigningKey
+from windvane_privacy.keyfiles import read_secret, secure_folder, write_secret
+from windvane_privacy.roster import RosterGuardian, is_name
+from windvane_privacy.signed import FEDERATION_SCHEMA, Federation, decode_federation, read_card
+from windvane_privacy.sums import CohortSums
+from windvane_server.agreed import Agreements
+from windvane_server.chain import Chain
+from windvane_server.inbox import Inbox
+from windvane_server.plan_round import RoundPlan
+from windvane_server.publishing import Publisher
+from windvane_server.rounds import LOT_WAIT, Rounds
+from windvane_server.store import DATABASE, Store, newest_level
+
+KEY_FILE, FEDERATION_FILE, SITE = "coordinator.key", "federation.json", "site"
+LEAST_GUARDIANS = 3
+
+
+def utc_now() -> datetime:
+    """This machine's time."""
+    return datetime.now(UTC)
+
+
+def init_coordinator(
+    state: Path, *, name: str, guardians: Sequence[bytes], demo: bool = False, log_origin: str | None = None
+) -> Federation:
+    """Make a coordinator's folder: its key, the federation's document, an empty log.
+
+    `guardians`: their cards (guardian.json), in the order of their indices. `log_origin`: a name of the log that never
+    changes; made from the federation's name unless given.
+
+    Raises:
+        StateExists: the folder is already set up.
+        MalformedInput, KeyRefused, SignatureInvalid: a card or a name is not of the agreed form.
+        ConfigurationError: fewer than three guardians, or two of one key or one group.
+    """
+    if not is_name(name):
+        raise MalformedInput("The federation's name is 1 to 200 printable characters.")
+    cards = [read_card(raw) for raw in guardians]
+    if len(cards) < LEAST_GUARDIANS:
+        raise ConfigurationError("A federation has at least three guardians.")
+    if len({card.identity for card in cards}) != len(cards) or len({card.group for card in cards}) != len(cards):
+        raise ConfigurationError("Two guardians have one key or belong to one group.")
+    folder = secure_folder(state)
+    if (folder / KEY_FILE).exists() or (folder / FEDERATION_FILE).exists():
+        raise StateExists
+    key = SigningKey.generate()
+    federation = Federation(
+        schema=FEDERATION_SCHEMA,
+        name=name,
+        coordinator=key.public.hex(),
+        log_origin=log_origin or f"windvane/{_plain(name)}/{key.key_id[:8]}",
+        guardians=tuple(
+            RosterGuardian(index, card.name, card.identity, card.group) for index, card in enumerate(cards, 1)
+        ),
+        demo=demo,
+    )
+    decode_federation(federation.encode())
+    write_secret(folder / KEY_FILE, key.raw)
+    write_secret(folder / FEDERATION_FILE, federation.encode())
+    Store(folder / DATABASE).close()
+    (folder / DATABASE).chmod(0o600)
+    return federation
+
+
+class Coordinator:
+    """A set-up coordinator on its folder. `clock` tells the time in UTC."""
+
+    def __init__(self, state: Path, clock: Callable[[], datetime] = utc_now) -> None:
+        """Open the folder.
+
+        Raises:
+            ConfigurationError: it is not set up, or its database is damaged or newer than this version.
+            KeyFileTooOpen: others can read the key.
+        """
+        self.state = state
+        key = SigningKey.from_raw(read_secret(state / KEY_FILE))
+        self.federation = decode_federation(read_secret(state / FEDERATION_FILE))
+        if self.federation.coordinator != key.public.hex():
+            raise ConfigurationError("The key and federation.json do not belong together.")
+        self.store = Store(state / DATABASE)
+        chain, agreements = Chain(self.federation.log_origin, key), Agreements()
+        self._rounds = Rounds(self.store, chain, self.federation, agreements, key, clock)
+        self._publisher = Publisher(self.store, chain, self.federation, agreements, key, clock)
+        self._inbox = Inbox(self.store, chain, self.federation, agreements, clock, self._after_nonce)
+
+    @property
+    def site(self) -> Path:
+        """Folder of the published report."""
+        return self.state / SITE
+
+    def handle(self, parcel: Parcel) -> bytes:
+        """The answer to a parcel, whichever courier brought it; see `inbox.py`.
+
+        Raises:
+            WindvaneError: the refusal; nothing was stored or changed.
+        """
+        return self._inbox.handle(parcel)
+
+    def check_ready(self) -> None:
+        """Return if requests can be answered.
+
+        Raises:
+            NotReady: the database is not at this version's level.
+        """
+        if self.store.level() != newest_level():
+            raise NotReady("The database is being brought to this version.")
+
+    def propose_roster(self, round_id: str) -> bytes:
+        """See `Rounds.propose_roster`."""
+        return self._rounds.propose_roster(round_id)
+
+    def open_round(self, round_id: str, plan: RoundPlan) -> bytes:
+        """See `Rounds.open_round`."""
+        return self._rounds.open_round(round_id, plan)
+
+    def close_round(self, round_id: str) -> str:
+        """See `Rounds.close_round`."""
+        return self._rounds.close_round(round_id)
+
+    def fix_lot(self, round_id: str, wait: timedelta = LOT_WAIT) -> tuple[tuple[int, ...], ...]:
+        """See `Rounds.fix_lot`."""
+        return self._rounds.fix_lot(round_id, wait)
+
+    def tally(self, round_id: str) -> tuple[CohortSums, bool]:
+        """See `Rounds.tally`."""
+        return self._rounds.tally(round_id)
+
+    def abort(self, round_id: str, reason: str) -> None:
+        """See `Rounds.abort`."""
+        self._rounds.abort(round_id, reason)
+
+    def publish(self, round_id: str, *, out: Path | None = None, breaks: Sequence[str] = ()) -> Path:
+        """See `Publisher.publish`; into this folder's site unless `out` is given."""
+        return self._publisher.publish(round_id, out or self.site, breaks=breaks)
+
+    def close(self) -> None:
+        """Give back the database."""
+        self.store.close()
+
+    def _after_nonce(self, round_id: str) -> None:
+        # With every nonce in the log nothing is left to wait for, so that guardians need no operator to go on.
+        try:
+            self._rounds.fix_lot(round_id)
+        except NotReady:
+            pass
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:60] or "federation"

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What guardians send: endorsements, round keys, nonces, results.
+
+Rules kept here:
+* only a guardian of this federation, only signed by its own key, only once for each step of a round;
+* a nonce is taken after the set is closed, bound to that set, and only if it is the one committed to beforehand;
+* a result is taken only if it fits the round, its closed set and its lot, so that a bad one cannot block the others;
+* envelopes are handed out after the closing, all of them or none.
+
+Source: docs/protocol.md (guardians).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlalchemy import Connection, select
+
+from windvane_privacy import canonical, lot
+from windvane_privacy.couriers import Parcel
+from windvane_privacy.errors import (
+    AlreadyOpened,
+    EntryConflict,
+    MalformedLeaf,
+    NonceMismatch,
+    NotReady,
+    RosterError,
+    SetMismatch,
+    UnknownGuardian,
+)
+from windvane_privacy.identity import KEY_ED25519, KEY_KEM, key_id
+from windvane_privacy.log import Leaf, verify_leaf
+from windvane_privacy.roster import Endorsement, RosterGuardian, SignedRoster, verify_roster
+from windvane_privacy.signed import Federation
+from windvane_privacy.tally import max_result_bytes, read_result, tally
+from windvane_server.agreed import (
+    Agreements,
+    check_closed,
+    drawn_cohorts,
+    guardian_by_key,
+    guardian_of,
+    round_state,
+    signed_roster,
+)
+from windvane_server.chain import Chain, slot
+from windvane_server.schema import endorsements, envelopes, results, rounds
+from windvane_server.store import Store
+
+
+class GuardianInbox:
+    """Takes guardians' parcels and entries. `after_nonce` is called with the round after each nonce."""
+
+    def __init__(
+        self,
+        store: Store,
+        chain: Chain,
+        federation: Federation,
+        agreements: Agreements,
+        after_nonce: Callable[[str], None],
+    ) -> None:
+        self._store = store
+        self._chain = chain
+        self._federation = federation
+        self._agreements = agreements
+        self._after_nonce = after_nonce
+
+    def endorse(self, parcel: Parcel) -> bytes:
+        """A guardian's signature below the proposed roster."""
+        given = Endorsement.decode(parcel.body)
+        with self._store.write() as connection:
+            proposed = signed_roster(connection, parcel.round_id)
+            if proposed.roster.sha256 != given.sha256:
+                raise RosterError("Another roster is proposed for this round.")
+            guardian = guardian_by_key(self._federation, given.key)
+            one = SignedRoster(proposed.roster, (*proposed.signatures[:1], given.signature))
+            public = bytes.fromhex(guardian.identity)
+            verify_roster(one, bytes.fromhex(self._federation.coordinator), [public], need=1)
+            known = connection.execute(
+                select(endorsements.c.guardian).where(
+                    endorsements.c.sha256 == given.sha256, endorsements.c.guardian == guardian.index
+                )
+            ).one_or_none()
+            if known is None:
+                connection.execute(
+                    endorsements.insert().values(
+                        sha256=given.sha256, guardian=guardian.index, key=given.key, sig=given.sig
+                    )
+                )
+        return canonical.encode({"sha256": given.sha256, "guardian": guardian.index})
+
+    def ready(self, leaf: Leaf) -> bytes:
+        """A guardian's round key and its commitment to a nonce."""
+        self._verified(leaf)
+        if leaf.fields["round_key_id"] != key_id(KEY_KEM, bytes.fromhex(leaf.fields["round_key"])):
+            raise MalformedLeaf("The round key's id does not fit the key.")
+        with self._store.read() as connection:
+            signed_roster(connection, leaf.round)
+        return self._once(leaf, frozenset({"proposed", "not_opened"}), "The manifest is already made without it.")
+
+    def nonce(self, leaf: Leaf) -> bytes:
+        """A guardian's nonce, once the set is closed."""
+        guardian = self._verified(leaf)
+        with self._store.read() as connection:
+            agreed = self._agreements.of(connection, leaf.round)
+            self._check_set(connection, leaf)
+        nonce = bytes.fromhex(leaf.fields["nonce"])
+        promised = agreed.manifest.guardians[guardian.index - 1].nonce_commitment
+        if lot.nonce_commitment(leaf.round, guardian.index, nonce) != promised:
+            raise NonceMismatch
+        receipt = self._once(leaf, frozenset({"closed"}), "The lot is already drawn without it.")
+        self._after_nonce(leaf.round)
+        return receipt
+
+    def opened(self, leaf: Leaf) -> bytes:
+        """A guardian's statement of what it opened."""
+        guardian = self._verified(leaf)
+        with self._store.read() as connection:
+            self._agreements.of(connection, leaf.round)
+            self._check_set(connection, leaf)
+            if round_state(connection, leaf.round) == "closed":
+                raise NotReady("The lot is not drawn yet.")
+            stored = connection.execute(
+                select(results.c.sha256).where(results.c.round == leaf.round, results.c.guardian == guardian.index)
+            ).scalar()
+        if stored is not None and stored != leaf.fields["result"]:
+            raise AlreadyOpened
+        return self._once(leaf, frozenset({"lot", "tallied", "disputed", "published"}), "The round has no lot.")
+
+    def result(self, parcel: Parcel) -> bytes:
+        """A guardian's signed sums of shares."""
+        with self._store.read() as connection:
+            agreed = self._agreements.of(connection, parcel.round_id)
+            check_closed(connection, parcel.round_id)
+            root, table = drawn_cohorts(connection, self._chain, agreed.manifest)
+        named = canonical.decode(parcel.body, max_bytes=max_result_bytes(agreed.manifest))
+        index = named.get("guardian") if isinstance(named, dict) else None
+        guardian = guardian_of(self._federation, index if type(index) is int else 0)
+        result = read_result(parcel.body, bytes.fromhex(guardian.identity))
+        if result.set_root != root:
+            raise SetMismatch
+        try:
+            # One result alone never gives a sum: this only checks that it fits the round and its lot.
+            tally({guardian.index: result}, agreed.manifest, table)
+        except NotReady:
+            pass
+        with self._store.write() as connection:
+            known = connection.execute(
+                select(results.c.sha256).where(results.c.round == parcel.round_id, results.c.guardian == guardian.index)
+            ).scalar()
+            said = self._chain.find(connection, slot("opened", parcel.round_id, guardian.index))
+            if known not in (None, result.sha256) or (said and said.leaf.fields["result"] != result.sha256):
+                raise AlreadyOpened
+            if known is None:
+                connection.execute(
+                    results.insert().values(
+                        round=parcel.round_id, guardian=guardian.index, sha256=result.sha256, raw=parcel.body
+                    )
+                )
+        return canonical.encode({"result": result.sha256, "guardian": guardian.index})
+
+    def envelopes(self, parcel: Parcel) -> bytes:
+        """Every accepted envelope by member number, each after its length (u32, big-endian)."""
+        with self._store.read() as connection:
+            check_closed(connection, parcel.round_id)
+            rows = connection.execute(
+                select(envelopes.c.raw).where(envelopes.c.round == parcel.round_id).order_by(envelopes.c.member)
+            ).scalars()
+            return b"".join(len(raw).to_bytes(4, "big") + raw for raw in rows)
+
+    def _once(self, leaf: Leaf, states: frozenset[str], otherwise: str) -> bytes:
+        """Append a guardian's entry if its slot is free and the round is in one of `states`."""
+        place = slot(leaf.type, leaf.round, leaf.fields["guardian"])
+        with self._store.write() as connection:
+            known = self._chain.find(connection, place)
+            if known is None:
+                if round_state(connection, leaf.round) not in states:
+                    raise EntryConflict(otherwise)
+                known = self._chain.append(connection, leaf.raw, place)
+            elif known.raw != leaf.raw:
+                raise EntryConflict
+        return self._chain.receipt(known)
+
+    def _verified(self, leaf: Leaf) -> RosterGuardian:
+        guardian = guardian_of(self._federation, leaf.fields["guardian"])
+        public = bytes.fromhex(guardian.identity)
+        if leaf.key_id != key_id(KEY_ED25519, public):
+            raise UnknownGuardian("The entry is signed by another key than this guardian's.")
+        verify_leaf(leaf, public)
+        return guardian
+
+    def _check_set(self, connection: Connection, leaf: Leaf) -> None:
+        check_closed(connection, leaf.round)
+        root = connection.execute(select(rounds.c.set_root).where(rounds.c.round == leaf.round)).scalar()
+        if root != leaf.fields["set_root"]:
+            raise SetMismatch

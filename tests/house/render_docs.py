@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Renders docs/errors.md and docs/commands.md from the code; run it after a change: `python tests/house/render_docs.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import typer
+
+from windvane.main import AUDIENCES, Audiences, main
+from windvane_privacy.errors import WindvaneError, all_errors, problem_type
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def errors_page() -> str:
+    """One table of every error: problem type, what happened, what to do next."""
+    lines = [
+        "# Errors",
+        "",
+        "Every refusal says what happened and what to do next. Over HTTP it is a problem document (RFC 9457) with the type below;",
+        "on the command line the class name and two sentences, exit code 1. This page is rendered from",
+        "`privacy/windvane_privacy/errors.py`.",
+        "",
+        "| error | status | type | what happened | what to do next |",
+        "|---|---|---|---|---|",
+    ]
+    for cls in _in_order(WindvaneError):
+        lines.append(f"| `{cls.__name__}` | {cls.status} | `{problem_type(cls)}` | {cls.what()} | {cls.advice} |")
+    return "\n".join(lines) + "\n"
+
+
+def _in_order(cls: type[WindvaneError]) -> list[type[WindvaneError]]:
+    found = [cls]
+    for child in cls.__subclasses__():
+        if child.__module__ == "windvane_privacy.errors":
+            found += _in_order(child)
+    return found
+
+
+def commands_page() -> str:
+    """Every command with its help text and options."""
+    lines = ["# Commands", "", "Rendered from the commands themselves. Exit codes: 0 done, 1 refused, 2 wrong use, 70 a fault.", ""]
+    for audience in AUDIENCES:
+        group = Audiences().get_command(click.Context(main), audience)
+        assert group is not None
+        if isinstance(group, click.Group) and group.list_commands(click.Context(group)):
+            lines += [f"## windvane {audience}", "", AUDIENCES[audience][1], ""]
+            for name in group.list_commands(click.Context(group)):
+                command = group.get_command(click.Context(group), name)
+                assert command is not None
+                lines += _command(f"windvane {audience} {name}", command, "###")
+        else:
+            lines += _command(f"windvane {audience}", group, "##")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _command(title: str, command: click.Command, level: str) -> list[str]:
+    lines = [f"{level} {title}", "", " ".join((command.help or "").split()), ""]
+    rows = []
+    for parameter in command.params:
+        if isinstance(parameter, click.Argument):
+            text = getattr(parameter, "help", None) or ""
+            rows.append(f"| `{parameter.human_readable_name}` | {text} |")
+        elif isinstance(parameter, click.Option) and not parameter.hidden:
+            names = ", ".join(f"`{name}`" for name in parameter.opts if name != "--help")
+            if names:
+                rows.append(f"| {names} | {' '.join((parameter.help or '').split())} |")
+    return lines + (["| argument or option | |", "|---|---|", *rows, ""] if rows else [])
+
+
+PAGES = {"errors.md": errors_page, "commands.md": commands_page}
+
+if __name__ == "__main__":
+    assert typer
+    for name, render in PAGES.items():
+        (DOCS / name).write_text(render(), encoding="utf-8")
+        print("wrote", DOCS / name)

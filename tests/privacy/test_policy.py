@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policy: the file decides, each limit refuses by its own name, and no manifest can loosen it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from manifests import LOG_ORIGIN, coordinator_key, guardian_key, make_guardians, make_manifest, member_key
+from windvane_privacy.errors import (
+    BoundAbovePolicy,
+    CohortTooSmall,
+    ConfigurationError,
+    CoordinatorNotPinned,
+    DemoManifest,
+    FederationTooSmall,
+    GuardianNotPinned,
+    LifetimeCapReached,
+    LocalRhoAbovePolicy,
+    ManifestError,
+    NeedsApproval,
+    NoiseShareOutsidePolicy,
+    PolicyMissing,
+    PolicyRefusal,
+    RhoAbovePolicy,
+    SignalNotAllowed,
+    SoftwareTooOld,
+)
+from windvane_privacy.manifest import Bounds, Floors, GuardianEntry, Manifest, NoiseLaw, Rule
+from windvane_privacy.policy import (
+    PinnedGuardian,
+    Policy,
+    check_approval,
+    check_manifest,
+    installed_version,
+    load_policy,
+    policy_from,
+    policy_toml,
+)
+from windvane_privacy.rules import current_rules
+
+GUARDIANS = [PinnedGuardian(f"Guardian {j}", guardian_key(j).public.hex(), f"group {j}") for j in range(1, 4)]
+
+
+def text(**changes: Any) -> str:
+    arguments: dict[str, Any] = {
+        "coordinator": coordinator_key().public.hex(),
+        "log_origin": LOG_ORIGIN,
+        "guardians": GUARDIANS,
+    }
+    return policy_toml(**{**arguments, **changes})
+
+
+def policy(**changes: Any) -> Policy:
+    """The default policy with some fields changed, as a file would give it."""
+    return policy_from({**tomllib.loads(text()), **changes})
+
+
+def real(**changes: Any) -> Manifest:
+    """A manifest that the default policy accepts: 60 organisations of 1,000 people, rho 9/512, h = 5."""
+    return make_manifest(**{"members": 60, "demo": False, "rules": current_rules(), **changes})
+
+
+def small(**changes: Any) -> Manifest:
+    """36 organisations of 1,000: rho 9/128, h = 3, smallest cohort 6; everything at or near the default limits."""
+    return real(**{"members": 36, **changes})
+
+
+@pytest.mark.parametrize("manifest", [small(), real(), real(members=500, people=150_000)])
+def test_the_default_policy_accepts_a_real_federation(manifest: Manifest) -> None:
+    check_manifest(policy(), manifest)
+
+
+def bounds(C: int = 20, Q: int = 9) -> Bounds:
+    return Bounds((3, 2, 1, 1, Q - 7), Q, C, 20)
+
+
+def noise(s: int, h: int, Q: int = 9) -> NoiseLaw:
+    rho = Fraction(169 * Q, 2 * s * s)
+    return NoiseLaw(s, h, f"{rho.numerator}/{rho.denominator}", "1e-8")
+
+
+CASES: list[tuple[str, type[PolicyRefusal], Policy, Manifest, Policy, Manifest]] = [
+    # name, refusal, policy and manifest just inside, policy and manifest just outside
+    ("rho per quarter", RhoAbovePolicy, policy(), small(s=104), policy(), small(s=103)),
+    ("rho of the policy", RhoAbovePolicy, policy(max_rho_per_quarter="9/512"), real(),
+     policy(max_rho_per_quarter="9/513"), real()),
+    ("local rho", LocalRhoAbovePolicy, policy(), real(members=90, people=50_000, s=104, h=6),
+     policy(), real(members=90, people=50_000, s=104, h=7)),
+    ("local rho of the policy", LocalRhoAbovePolicy, policy(max_rho_local_per_quarter="45/512"), real(),
+     policy(max_rho_local_per_quarter="44/512"), real()),
+    ("local rho, lifetime", LocalRhoAbovePolicy, policy(max_rho_local_lifetime="45/32"), real(),
+     policy(max_rho_local_lifetime="44/32"), real()),
+    ("lifetime cap", LifetimeCapReached, policy(max_rho_lifetime="9/128"), small(),
+     policy(max_rho_lifetime="9/129"), small()),
+    ("roster", FederationTooSmall, policy(), small(members=36), policy(min_roster=37), small(members=36)),
+    ("accepted", FederationTooSmall, policy(), small(), policy(min_accepted=31), small()),
+    ("people", FederationTooSmall, policy(), small(people=10_000), policy(min_people_in_scope=10_001),
+     small(people=10_000)),
+    ("least h", NoiseShareOutsidePolicy, policy(), small(h=2), policy(), small(h=1)),
+    ("most h", NoiseShareOutsidePolicy, policy(max_h=5), real(h=5), policy(max_h=4), real(h=5)),
+    ("delta of the clamp", NoiseShareOutsidePolicy, policy(), real(),
+     policy(), real(noise=NoiseLaw(208, 5, "9/512", "1e-17"))),
+    ("cohort", CohortTooSmall, policy(min_cohort=6), small(), policy(min_cohort=7), small()),
+    ("C", BoundAbovePolicy, policy(), real(bounds=bounds(C=20)), policy(), real(bounds=bounds(C=21))),
+    ("Q", BoundAbovePolicy, policy(), real(bounds=bounds(Q=9)),
+     policy(), real(bounds=bounds(Q=10), noise=noise(208, 5, 10))),
+    ("signal", SignalNotAllowed, policy(), real(), policy(signals=["completion"]), real()),
+    ("kind", SignalNotAllowed, policy(kinds=["coding", "writing"]), real(kinds=("coding", "writing")),
+     policy(kinds=["coding", "writing"]), real(kinds=("coding", "writing", "research"))),
+    ("pooled kind", SignalNotAllowed, policy(kinds=["all"]), real(), policy(kinds=["coding"]), real()),
+    ("coordinator", CoordinatorNotPinned, policy(), real(),
+     policy(), real(coordinator=member_key(1).public)),
+    ("log", CoordinatorNotPinned, policy(), real(), policy(log_origin="elsewhere"), real()),
+    ("guardian", GuardianNotPinned, policy(), real(),
+     policy(), real(guardians=make_guardians(identities=[guardian_key(j).public for j in (1, 2, 9)]))),
+    ("t", GuardianNotPinned, policy(), real(t=2), policy(), real(t=3)),
+    ("n", GuardianNotPinned, policy(), real(), policy(guardians_n=2), real()),
+    ("software of the manifest", SoftwareTooOld, policy(), real(min_software=installed_version()),
+     policy(), real(min_software="99.0.0")),
+    ("software not a version", SoftwareTooOld, policy(), real(), policy(), real(min_software="newest")),
+    ("software of the policy", SoftwareTooOld, policy(), real(), policy(min_software="99.0"), real()),
+    ("rule hash", SoftwareTooOld, policy(), real(), policy(), real(rules=(Rule("votes-1", "00" * 32),))),
+    ("rule name", SoftwareTooOld, policy(), real(),
+     policy(), real(rules=(Rule("votes-9", current_rules()[0].sha256), *current_rules()))),
+    ("no rules", SoftwareTooOld, policy(), real(), policy(), real(rules=())),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
+def test_each_limit_lets_the_edge_pass_and_refuses_the_next_by_its_own_name(case: tuple[Any, ...]) -> None:
+    _name, refusal, wide, inside, narrow, outside = case
+    check_manifest(wide, inside)
+    with pytest.raises(PolicyRefusal) as caught:
+        check_manifest(narrow, outside)
+    assert type(caught.value) is refusal
+
+
+def test_every_numeric_limit_of_the_file_has_its_case() -> None:
+    """A field added to the policy without a refusal would be a promise that nothing keeps."""
+    here = Path(__file__).read_text(encoding="utf-8")
+    own = {"demo", "approval", "coordinator", "guardians_t", "guardians", "least_h", "max_C", "max_Q"}
+    for name in set(Policy.__struct_fields__) - own:
+        assert f"policy({name}=" in here, name
+
+
+def test_rounds_with_overlapping_events_count_together() -> None:
+    manifest = real()
+    room = policy().max_rho_per_quarter - manifest.rho
+    check_manifest(policy(), manifest, overlapping_rho=room)
+    with pytest.raises(RhoAbovePolicy):
+        check_manifest(policy(), manifest, overlapping_rho=room + Fraction(1, 10**9))
+    with pytest.raises(LocalRhoAbovePolicy):
+        check_manifest(policy(max_rho_local_per_quarter="45/512"), manifest, overlapping_rho=Fraction(1, 10**9))
+
+
+def demo(**changes: Any) -> Manifest:
+    return make_manifest(**{"rules": current_rules(), **changes})
+
+
+def test_a_demonstration_is_refused_before_anything_else() -> None:
+    everything_wrong = demo(coordinator=member_key(1).public, s=52, h=1, min_software="99.0.0", rules=(), C=1_000)
+    with pytest.raises(DemoManifest):
+        check_manifest(policy(), everything_wrong)
+    with pytest.raises(CoordinatorNotPinned):
+        check_manifest(policy(demo=True), everything_wrong)
+
+
+def test_a_policy_with_demo_takes_part_in_a_demonstration_and_in_real_rounds() -> None:
+    both = policy(demo=True)
+    check_manifest(both, demo())
+    check_manifest(both, demo(members=20, people=2_000))
+    check_manifest(both, small())
+    with pytest.raises(FederationTooSmall):
+        check_manifest(policy(demo=True, min_roster=37), small())
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"members": 19}, FederationTooSmall),
+        ({"people": 1_999}, FederationTooSmall),
+        ({"floors": Floors(20, 14, 2_000, 15)}, FederationTooSmall),
+        ({"members": 20, "G": 6}, CohortTooSmall),
+    ],
+)
+def test_a_demonstration_has_floors_of_its_own(changes: dict[str, Any], refusal: type[PolicyRefusal]) -> None:
+    with pytest.raises(refusal):
+        check_manifest(policy(demo=True), demo(**{"members": 20, "people": 2_000, "sound": False, **changes}))
+
+
+def test_guardians_of_one_group_are_refused() -> None:
+    guardians = [*GUARDIANS, PinnedGuardian("Guardian 4", guardian_key(4).public.hex(), "group 3")]
+    four = policy_from(tomllib.loads(text(guardians=guardians)))
+    entries = [make_guardians(identities=[guardian_key(j).public for j in chosen]) for chosen in ((1, 2, 4), (1, 3, 4))]
+    check_manifest(four, real(guardians=entries[0]))
+    with pytest.raises(GuardianNotPinned):
+        check_manifest(four, real(guardians=entries[1]))
+
+
+def test_a_malformed_delta_is_an_error_and_not_a_traceback() -> None:
+    with pytest.raises(ManifestError):
+        check_manifest(policy(), real(noise=NoiseLaw(208, 5, "9/512", "small")))
+
+
+def test_approval_is_asked_for_where_the_policy_wants_a_person() -> None:
+    check_approval(policy(), approved=True)
+    check_approval(policy(approval="auto"), approved=False)
+    with pytest.raises(NeedsApproval):
+        check_approval(policy(), approved=False)
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+def written(folder: Path, content: str | bytes) -> Path:
+    path = folder / "policy.toml"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("role", ["member", "guardian"])
+@pytest.mark.parametrize("approval", ["auto", "human"])
+def test_the_written_file_loads_with_the_stated_limits(tmp_path: Path, role: str, approval: Any) -> None:
+    odd = [msgspec.structs.replace(GUARDIANS[0], name='Ω "quoted" \\ back\n\x7f # slash'), *GUARDIANS[1:]]
+    loaded = load_policy(written(tmp_path, text(role=role, approval=approval, demo=True, guardians=odd)))
+    assert (loaded.demo, loaded.approval, loaded.guardians) == (True, approval, tuple(odd))
+    assert [loaded.max_rho_per_quarter, loaded.max_rho_local_per_quarter] == [Fraction(9, 128), Fraction(27, 64)]
+    assert [loaded.max_rho_local_lifetime, loaded.max_rho_lifetime] == [Fraction(27, 4), Fraction(9, 32)]
+    assert (loaded.min_roster, loaded.min_accepted, loaded.min_people_in_scope) == (36, 30, 10_000)
+    assert (loaded.min_cohort, loaded.least_h, loaded.max_h, loaded.max_C, loaded.max_Q) == (5, 2, None, 20, 9)
+    assert f"What this {role} accepts" in text(role=role)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda folder: folder / "nothing.toml",
+        lambda folder: folder,
+        lambda folder: written(folder, "not toml ["),
+        lambda folder: written(folder, b"\xff\xfe"),
+        lambda folder: written(folder, "# " + "x" * 70_000),
+        lambda folder: written(folder, "a = " + "[" * 5_000),
+    ],
+    ids=["no file", "a folder", "not TOML", "not UTF-8", "too long", "too deep"],
+)
+def test_without_a_readable_policy_nothing_is_accepted(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    with pytest.raises(PolicyMissing):
+        load_policy(make(tmp_path))
+
+
+@pytest.mark.parametrize("name", sorted(set(Policy.__struct_fields__) - {"max_h"}))
+def test_a_missing_field_is_no_default(tmp_path: Path, name: str) -> None:
+    table = tomllib.loads(text())
+    del table[name]
+    with pytest.raises(ConfigurationError, match=name):
+        policy_from(table)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"max_rho": "9/128"},
+        {"max_rho_per_quarter": 0.07},
+        {"max_rho_per_quarter": "0.07"},
+        {"max_rho_per_quarter": "0/1"},
+        {"max_rho_per_quarter": "1/0"},
+        {"max_rho_per_quarter": "-9/128"},
+        {"max_rho_per_quarter": "9/128 "},
+        {"max_rho_lifetime": "10/8"},
+        {"min_roster": 0},
+        {"min_roster": "36"},
+        {"min_roster": True},
+        {"least_h": 0},
+        {"max_h": 1},
+        {"max_C": 0},
+        {"approval": "maybe"},
+        {"demo": 1},
+        {"coordinator": "AB" * 32},
+        {"coordinator": "ab" * 31},
+        {"log_origin": ""},
+        {"signals": ["applause"]},
+        {"kinds": ["other"]},
+        {"kinds": ["gardening"]},
+        {"guardians_t": 1},
+        {"guardians_t": 4},
+        {"guardians_n": 4},
+        {"min_software": "new"},
+        {"guardians": msgspec.to_builtins(GUARDIANS[:2])},
+        {"guardians": msgspec.to_builtins([*GUARDIANS[:2], GUARDIANS[0]])},
+        {"guardians": msgspec.to_builtins([*GUARDIANS[:2], PinnedGuardian("x", "zz" * 32, "g")])},
+        {"guardians": msgspec.to_builtins([*GUARDIANS[:2], PinnedGuardian("x", "ab" * 32, "group 1")])},
+        {"guardians": [{"name": "x", "identity": "ab" * 32, "group": "g", "phone": "1"}]},
+    ],
+    ids=str,
+)
+def test_a_malformed_field_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        policy(**change)
+    assert type(caught.value) is ConfigurationError
+
+
+def test_the_most_that_the_software_accepts_is_accepted() -> None:
+    assert policy(max_rho_lifetime="9/8").max_rho_lifetime == Fraction(9, 8)
+
+
+def test_a_manifest_entry_cannot_pin_itself() -> None:
+    """Names and groups come from the policy; what a manifest says about a guardian beside its key is not looked at."""
+    stranger: GuardianEntry = make_guardians(identities=[guardian_key(9).public] * 3)[0]
+    named = msgspec.structs.replace(stranger, name="Guardian 1")
+    with pytest.raises(GuardianNotPinned):
+        check_manifest(policy(), real(guardians=(named, *make_guardians()[1:])))

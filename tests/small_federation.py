@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A whole small federation in one process: real coordinator, real guardians, members that are only a key and a vector.
+
+Rules kept here:
+* every signature, seal and share is real; only the clock and the members' vectors are the test's own;
+* it is a demonstration of twenty organisations, the smallest that a round accepts;
+* every party is made anew from its folder when a test wants a restart.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from windvane_privacy.canonical import sha256_hex
+from windvane_privacy.catalogue import Family
+from windvane_privacy.couriers import Courier, Parcel
+from windvane_privacy.envelope import build_envelope, commit_hash
+from windvane_privacy.guardian import GuardianSession
+from windvane_privacy.guardian_state import init_guardian, pin_coordinator
+from windvane_privacy.identity import SigningKey
+from windvane_privacy.log import make_leaf
+from windvane_privacy.manifest import Manifest, format_time
+from windvane_privacy.roster import make_enrolment
+from windvane_privacy.shares import split
+from windvane_privacy.signed import verify_signed_manifest
+from windvane_server.coordinator import Coordinator, init_coordinator
+from windvane_server.plan_round import RoundPlan
+
+ROUND = "2026-Q3"
+START = datetime(2026, 10, 2, 9, 0, tzinfo=UTC)
+FAMILIES = tuple(
+    Family(name.lower(), name, f"{name} works", ()) for name in ("Alder", "Birch", "Cedar", "Dogwood", "Elm")
+)
+
+
+@dataclass
+class Clock:
+    """Time that stands still until a test moves it."""
+
+    now: datetime = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_by(self, **parts: float) -> None:
+        self.now += timedelta(**parts)
+
+
+class Direct:
+    """A courier without a network: the coordinator's inbox itself."""
+
+    def __init__(self, federation: SmallFederation) -> None:
+        self._federation = federation
+
+    def exchange(self, parcel: Parcel) -> bytes:
+        return self._federation.coordinator.handle(parcel)
+
+
+@dataclass
+class Member:
+    """An organisation as the coordinator sees it."""
+
+    number: int
+    key: SigningKey
+    name: str
+
+
+@dataclass
+class Submission:
+    """What a member holds after its draw."""
+
+    member: Member
+    vector: list[int]
+    envelope: bytes
+    leaf: bytes
+
+    @property
+    def hash(self) -> str:
+        return commit_hash(self.envelope)
+
+
+@dataclass
+class SmallFederation:
+    """The parties and their folders; `courier` carries guardians' and members' parcels."""
+
+    folder: Path
+    clock: Clock = field(default_factory=Clock)
+    size: int = 20
+    demo: bool = True
+    courier: Courier | None = None
+    members: list[Member] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        cards = [init_guardian(self.guardian_folder(j), f"Guardian {j}", f"Group {j}") for j in (1, 2, 3)]
+        self.state = self.folder / "coordinator"
+        init_coordinator(self.state, name="Small Federation", guardians=cards, demo=self.demo)
+        self.coordinator = Coordinator(self.state, self.clock)
+        document = self.coordinator.handle(Parcel("federation"))
+        for j in (1, 2, 3):
+            pin_coordinator(self.guardian_folder(j), document, demo=self.demo)
+        if self.courier is None:
+            self.courier = Direct(self)
+        for number in range(1, self.size + 1):
+            self.enrol(f"Organisation {number}")
+
+    def copy(self, folder: Path) -> SmallFederation:
+        """The same federation in another folder: what one copy does the other does not see."""
+        shutil.copytree(self.folder, folder)
+        made = copy(self)
+        made.folder, made.state = folder, folder / "coordinator"
+        made.clock = Clock(self.clock.now)
+        made.members = list(self.members)
+        made.courier = Direct(made)
+        made.coordinator = Coordinator(made.state, made.clock)
+        return made
+
+    def guardian_folder(self, index: int) -> Path:
+        return self.folder / f"guardian-{index}"
+
+    def restart(self) -> None:
+        """A new coordinator on the same folder."""
+        self.coordinator.close()
+        self.coordinator = Coordinator(self.state, self.clock)
+
+    def close(self) -> None:
+        self.coordinator.close()
+
+    def send(self, kind: str, body: bytes = b"", round_id: str = ROUND) -> bytes:
+        assert self.courier is not None
+        return self.courier.exchange(Parcel(kind, round_id, body))
+
+    def enrol(self, name: str, *, band: str = "100-249", ties: Sequence[str] = ()) -> Member:
+        key = SigningKey.generate()
+        self.send("enrol", make_enrolment(key, name, band, ties), "")
+        member = Member(len(self.members) + 1, key, name)
+        self.members.append(member)
+        return member
+
+    def plan(self, **changes: object) -> RoundPlan:
+        values: dict[str, object] = {
+            "quarter": "2026-Q3",
+            "source": "order of a test",
+            "order": tuple(family.id for family in FAMILIES),
+            "families": FAMILIES,
+            "delta": "1e-8",
+        }
+        if self.demo:
+            values["dates"] = {
+                "collection_deadline": "2026-10-01T00:00:00Z",
+                "opens": format_time(START),
+                "commit_by": format_time(START + timedelta(days=2)),
+                "closes": format_time(START + timedelta(days=3)),
+                "publish_at": format_time(START + timedelta(days=4)),
+            }
+        return RoundPlan(**(values | changes))  # type: ignore[arg-type]  # a test passes wrong types on purpose
+
+    def guardian(self, index: int) -> GuardianSession:
+        assert self.courier is not None
+        return GuardianSession(self.guardian_folder(index), self.courier, self.clock)
+
+    def ready(self, *guardians: int) -> None:
+        for index in guardians or (1, 2, 3):
+            with self.guardian(index) as session:
+                session.ready(ROUND)
+
+    def open_round(self) -> Manifest:
+        """Roster, guardians, manifest: the round is open for submissions."""
+        self.coordinator.propose_roster(ROUND)
+        self.ready()
+        signed = self.coordinator.open_round(ROUND, self.plan())
+        return verify_signed_manifest(signed, bytes.fromhex(self.coordinator.federation.coordinator))
+
+    def draw(self, manifest: Manifest, number: int, vector: Sequence[int] | None = None) -> Submission:
+        """A member's envelope and commitment for a vector that the test chooses."""
+        member = self.members[number - 1]
+        values = list(vector) if vector is not None else own_vector(manifest, number)
+        shares = split(values, manifest.t, manifest.n)
+        envelope = build_envelope(manifest, number, member.key, shares, secrets.token_bytes(16))
+        fields = {
+            "manifest": manifest.sha256,
+            "member": number,
+            "hash": commit_hash(envelope),
+            "install": sha256_hex(member.name.encode()),
+            "day": self.clock().date().isoformat(),
+        }
+        return Submission(member, values, envelope, make_leaf("commitment", manifest.round, fields, member.key))
+
+    def submit(self, manifest: Manifest, number: int, vector: Sequence[int] | None = None) -> Submission:
+        made = self.draw(manifest, number, vector)
+        self.send("leaf", made.leaf)
+        self.send("reveal", made.envelope)
+        return made
+
+    def nonces(self, *guardians: int) -> None:
+        for index in guardians or (1, 2, 3):
+            with self.guardian(index) as session:
+                session.reveal_nonce(ROUND)
+
+    def results(self, *guardians: int) -> None:
+        for index in guardians or (1, 2, 3):
+            with self.guardian(index) as session:
+                session.open(ROUND)
+
+
+def own_vector(manifest: Manifest, number: int) -> list[int]:
+    """Numbers that name their member and their place, inside the bounds of one member."""
+    return [(-1) ** place * (number * 31 + place * 7) % 601 - 300 for place in range(manifest.length)]
+
+
+def agreement(federation: SmallFederation) -> Manifest:
+    """The manifest of the open round, as the coordinator hands it out."""
+    raw = federation.send("manifest")
+    return verify_signed_manifest(raw, bytes.fromhex(federation.coordinator.federation.coordinator))
+
+
+def open_now(federation: SmallFederation) -> Manifest:
+    """Open the round with a submission window around this machine's own time, for a coordinator in another process."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    at = {
+        "events_from": now - timedelta(days=90),
+        "events_to": now - timedelta(days=2),
+        "collection_deadline": now - timedelta(days=2),
+        "opens": now - timedelta(days=1),
+        "commit_by": now + timedelta(days=1),
+        "closes": now + timedelta(days=1),
+        "publish_at": now + timedelta(days=1),
+    }
+    federation.clock.now = now
+    federation.coordinator.propose_roster(ROUND)
+    federation.ready()
+    dates = {name: format_time(moment) for name, moment in at.items()}
+    federation.coordinator.open_round(ROUND, federation.plan(dates=dates))
+    return agreement(federation)
