@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from windvane_privacy.errors import InternalError, MissingExtra, WindvaneError
 
@@ -90,7 +91,7 @@ def run(arguments: Sequence[str] | None = None) -> None:
 def say(refusal: WindvaneError) -> None:
     """What happened and what to do next, on stderr."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(f"[bold red]{type(refusal).__name__.rstrip('_')}[/]: {refusal.sentence()}", markup=True)
+    console.print(f"[bold red]{type(refusal).__name__.rstrip('_')}[/]: {escape(refusal.sentence())}")
     console.print(f"Next: {refusal.advice}", markup=False)
 
 

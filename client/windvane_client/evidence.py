@@ -41,9 +41,16 @@ class StoredEvidence:
 
     def __init__(self, state: MemberState) -> None:
         self._state = state
+        self._built: tuple[str, tuple[PersonOutcome, ...]] | None = None
 
     def outcomes(self, manifest: Manifest) -> Sequence[PersonOutcome]:
         """See `Evidence`. A member that has collected nothing has an empty table."""
+        # The draw and the end of a round ask for the same frozen table; it is built once while this object lives.
+        if self._built is None or self._built[0] != manifest.sha256:
+            self._built = (manifest.sha256, self._build(manifest))
+        return self._built[1]
+
+    def _build(self, manifest: Manifest) -> tuple[PersonOutcome, ...]:
         if not self._state.collection.exists():
             return ()
         with EventStore.open(self._state.collection) as store:
@@ -61,6 +68,7 @@ class StoredEvidence:
 
     def forget(self, events_from: str, events_to: str) -> None:
         """See `Evidence`."""
+        self._built = None
         if not self._state.collection.exists():
             return
         window = micros(parse_time(events_from)), micros(parse_time(events_to))

@@ -91,8 +91,12 @@ def merge(copies: Sequence[bytes]) -> tuple[AnyEvent, list[tuple[bytes, bytes | 
     if isinstance(first, Call) and isinstance(last, Call):
         first.status = last.status
         _take(first, backwards, "unknown", "served")
+        if first.served == OTHER:
+            # A log that was read again under a newer list of models: the copy that knows the family is the better one.
+            _take(first, [copy for copy in backwards if getattr(copy, "served", OTHER) != UNKNOWN], OTHER, "served")
         _take(first, backwards, None, "requested")
-        _take(first, backwards, "direct", "route")
+        # A side copy of a main-thread answer (a replayed /btw) says nothing about how the answer came about.
+        _take(first, main[::-1], "direct", "route")
     elif isinstance(first, Tool):
         _take(first, backwards, "unknown", "family")
         _take(first, backwards, "unknown", "tool_class")

@@ -71,7 +71,7 @@ class PersonOutcome:
         return (self.person, self.signal, self.kind, self.recorder, self.basis, self.model, self.against or "")
 
 
-def by_person(rows: Iterable[PersonOutcome]) -> dict[bytes, list[PersonOutcome]]:
+def by_person(rows: Iterable[object]) -> dict[bytes, list[PersonOutcome]]:
     """Rows grouped by person, in order of the pseudonym.
 
     Raises:
@@ -79,10 +79,14 @@ def by_person(rows: Iterable[PersonOutcome]) -> dict[bytes, list[PersonOutcome]]
     """
     people: dict[bytes, list[PersonOutcome]] = {}
     for row in rows:
-        if not isinstance(row, PersonOutcome) or not isinstance(row.person, bytes) or len(row.person) != 16:
+        if not isinstance(row, PersonOutcome) or not _is_pseudonym(row.person):
             raise InvalidOutcomes
         people.setdefault(row.person, []).append(row)
     return dict(sorted(people.items()))
+
+
+def _is_pseudonym(value: object) -> bool:
+    return isinstance(value, bytes) and len(value) == 16
 
 
 def person_is_valid(rows: list[PersonOutcome], catalogue: Catalogue, *, pooled: bool) -> bool:
@@ -91,7 +95,7 @@ def person_is_valid(rows: list[PersonOutcome], catalogue: Catalogue, *, pooled: 
 
 
 def _valid(row: PersonOutcome, catalogue: Catalogue, pooled: bool) -> bool:
-    if row.basis not in BASES.get(row.signal, frozenset()) or row.kind not in KINDS:
+    if row.kind not in KINDS or row.basis not in BASES.get(row.signal, ()):
         return False
     if row.kind == OTHER and not (pooled and row.signal is Signal.BLIND_QUALITY):
         return False

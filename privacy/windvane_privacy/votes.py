@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From one person's outcomes to a few signed votes, and from votes to the exact vector of an organisation.
 
-Rules kept here (the proof that uses them is bounds.md, beside this file):
+Rules kept here:
 * V1 one person, one cell, one vote: the kept votes of a person lie in distinct cells;
 * V2 a person's votes depend on that person's rows, the manifest and fresh coins, on nothing about anybody else;
 * V3 both sides of a comparison get the same number of trials: `t = min(n_A, n_B, tasks)`, inside each kind of work and

@@ -119,6 +119,12 @@ def test_a_second_manifest_of_the_round_is_refused(world: MemberWorld) -> None:
     other = msgspec.structs.replace(world.manifest, appeal_days=31, destroy_by_days=46)
     error, _ = _lie(world, "manifest", lambda _raw: sign_manifest(other, _coordinator(world)))
     assert isinstance(error, ManifestChanged)
+    # Also without an approval of the first one to compare with: the log alone decides.
+    with pytest.raises(ManifestChanged):
+        verify_agreement(
+            sign_manifest(other, _coordinator(world)), world.small.send("roster"), world.log(), round_id=ROUND,
+            policy=world.state.policy, key=world.state.key, accepted=None,
+        )  # fmt: skip
 
 
 def test_a_manifest_of_another_round_is_refused(world: MemberWorld) -> None:

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders docs/errors.md and docs/commands.md from the code; run it after a change: `python tests/house/render_docs.py`."""
+"""Renders docs/errors.md and docs/commands.md from the code: run `python tests/house/render_docs.py` after a change."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import click
-import typer
 
 from windvane.main import AUDIENCES, Audiences, main
-from windvane_privacy.errors import WindvaneError, all_errors, problem_type
+from windvane_privacy.errors import WindvaneError, problem_type
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -19,9 +18,9 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        "Every refusal says what happened and what to do next. Over HTTP it is a problem document (RFC 9457) with the type below;",
-        "on the command line the class name and two sentences, exit code 1. This page is rendered from",
-        "`privacy/windvane_privacy/errors.py`.",
+        "Every refusal says what happened and what to do next. Over HTTP it is a problem document (RFC 9457) with",
+        "the type below; on the command line the class name and two sentences, exit code 1. This page is rendered",
+        "from `privacy/windvane_privacy/errors.py`.",
         "",
         "| error | status | type | what happened | what to do next |",
         "|---|---|---|---|---|",
@@ -41,7 +40,8 @@ def _in_order(cls: type[WindvaneError]) -> list[type[WindvaneError]]:
 
 def commands_page() -> str:
     """Every command with its help text and options."""
-    lines = ["# Commands", "", "Rendered from the commands themselves. Exit codes: 0 done, 1 refused, 2 wrong use, 70 a fault.", ""]
+    codes = "Exit codes: 0 done, 1 refused, 2 wrong use, 70 a fault."
+    lines = ["# Commands", "", f"Rendered from the commands themselves. {codes}", ""]
     for audience in AUDIENCES:
         group = Audiences().get_command(click.Context(main), audience)
         assert group is not None
@@ -73,7 +73,6 @@ def _command(title: str, command: click.Command, level: str) -> list[str]:
 PAGES = {"errors.md": errors_page, "commands.md": commands_page}
 
 if __name__ == "__main__":
-    assert typer
     for name, render in PAGES.items():
         (DOCS / name).write_text(render(), encoding="utf-8")
         print("wrote", DOCS / name)

@@ -8,8 +8,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from house.render_docs import PAGES
 
+from house.render_docs import PAGES
 from windvane_privacy.errors import all_errors
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,11 @@ def test_every_anchor_exists(page: Path) -> None:
 
 def test_every_dependency_has_a_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    named = list(project["project"]["dependencies"]) + project["dependency-groups"]["dev"] + project["build-system"]["requires"]
+    named = (
+        list(project["project"]["dependencies"])
+        + project["dependency-groups"]["dev"]
+        + project["build-system"]["requires"]
+    )
     for extra in project["project"]["optional-dependencies"].values():
         named += extra
     page = (DOCS / "decisions" / "0002-dependencies.md").read_text(encoding="utf-8")

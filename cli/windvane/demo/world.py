@@ -124,7 +124,7 @@ def people_of(organisation: int, count: int, seed: int) -> list[Person]:
 
 
 def _person(rng: random.Random, number: int) -> Person:
-    wanted = rng.choices((1, 2, 3), weights=(8, 40, 52))[0]
+    wanted = rng.choices((1, 2, 3), weights=(8, 50, 42))[0]
     pool, chosen = list(MODELS), []
     for _ in range(wanted):
         model = rng.choices(pool, weights=[m.share for m in pool])[0]
@@ -156,7 +156,7 @@ class Work:
     skill: bool
 
 
-NORMAL, FAULTY = 6, 2
+NORMAL, FAULTY = 5, 1
 """Pieces of work of one person with one model in the quarter: ordinary ones, and ones in which the service falters."""
 
 
@@ -180,7 +180,7 @@ def _work(person: Person, model: DemoModel, what: str, begins: datetime, rng: ra
     others = [other for other in person.models if other is not model]
     turns = 2 if what == "faulty" or rng.random() < 0.55 else 1
     moves = what == "normal" and turns == 2 and bool(others) and rng.random() < model.leave
-    calls = 0 if person.chat and rng.random() < 0.3 else rng.choice((2, 3, 4))
+    calls = 0 if person.chat and rng.random() < 0.3 else rng.choice((2, 2, 3))
     return Work(
         begins=begins.replace(microsecond=0),
         model=model,
