@@ -39,7 +39,7 @@ delta = "1e-8"
 # kinds = ["all"]         # "all", or kinds of work where the federation is large enough
 # cap = 4                 # pairs that a family may stand in; left out: families - 2
 
-# Families of your own, or other words for those of the catalogue:
+# Families of your own, or other words for those of the catalogue (builtin = false: none but these):
 # [[family]]
 # id = "alder-4"
 # label = "Alder 4"

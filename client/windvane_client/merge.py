@@ -31,6 +31,7 @@ from windvane_client.events import (
     TurnEnd,
     Vote,
 )
+from windvane_privacy.catalogue import OTHER, UNKNOWN
 
 KINDS: tuple[type[AnyEvent], ...] = (Prompt, Call, AttemptError, Tool, ModelSet, TurnEnd, Outcome, Vote, Close, Gap)
 """Kinds of event in the order of their number in the store."""
