@@ -104,7 +104,7 @@ def test_the_page_has_no_address_that_is_not_served_and_lacks_none(tmp_path: Pat
     coordinator = Coordinator(tmp_path / "c")
     try:
         app: FastAPI = create_app(coordinator, tmp_path)
-        served = {(m, r.path) for r in app.routes if isinstance(r, APIRoute) for m in r.methods}
+        served = {(m, r.path) for r in app.routes if isinstance(r, APIRoute) for m in r.methods or ()}
     finally:
         coordinator.close()
     table = [one for one in rows(section("Addresses")) if len(one) == 6 and words(one[2])]
