@@ -179,8 +179,8 @@ def show_approval(console: Console, facts: dict[str, JsonValue]) -> None:
     _section(console, "Who could learn what", table)
     guardians = f"{facts['open_together']} of the {len(facts['guardians'])} named guardians"
     console.print(
-        f"{guardians}, or one of them together with the coordinator, would have to break their word to see your numbers, "
-        "and even then with noise."
+        f"{guardians}, or one of them together with the coordinator, would have to break their word to see your "
+        "numbers, and even then with noise."
     )
 
 
