@@ -21,8 +21,8 @@ from typing import Any
 from manifests import LOG_ORIGIN, calendar, coordinator_key, make_manifest, member_key
 from windvane_privacy import canonical, log, lot, shares
 from windvane_privacy.couriers import Parcel
-from windvane_privacy.envelope import build_envelope, commit_hash
-from windvane_privacy.guardian import GuardianSession, join_envelopes
+from windvane_privacy.envelope import build_envelope, commit_hash, join_envelopes
+from windvane_privacy.guardian import GuardianSession
 from windvane_privacy.guardian_state import init_guardian, pin_coordinator
 from windvane_privacy.manifest import GuardianEntry, Manifest, RosterReference
 from windvane_privacy.roster import (
@@ -298,3 +298,13 @@ def _arrived(demo: bool, stage: str) -> World:
             world.all_reveal()
             world.draw_lot()
     return world
+
+
+def kinds(world: World) -> list[str]:
+    """The types of the log's leaves in order."""
+    return [log.read_leaf(leaf).type for leaf in world.leaves]
+
+
+def place(world: World, kind: str) -> int:
+    """Where the first leaf of this type stands in the log."""
+    return kinds(world).index(kind)

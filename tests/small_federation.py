@@ -219,21 +219,26 @@ def agreement(federation: SmallFederation) -> Manifest:
     return verify_signed_manifest(raw, bytes.fromhex(federation.coordinator.federation.coordinator))
 
 
+def dates_around(now: datetime) -> dict[str, str]:
+    """The dates of a plan whose submission window is open at `now`."""
+    day = timedelta(days=1)
+    times = {
+        "events_from": now - 90 * day,
+        "events_to": now - 2 * day,
+        "collection_deadline": now - 2 * day,
+        "opens": now - day,
+        "commit_by": now + day,
+        "closes": now + day,
+        "publish_at": now + day,
+    }
+    return {name: format_time(moment) for name, moment in times.items()}
+
+
 def open_now(federation: SmallFederation) -> Manifest:
     """Open the round with a submission window around this machine's own time, for a coordinator in another process."""
     now = datetime.now(UTC).replace(microsecond=0)
-    at = {
-        "events_from": now - timedelta(days=90),
-        "events_to": now - timedelta(days=2),
-        "collection_deadline": now - timedelta(days=2),
-        "opens": now - timedelta(days=1),
-        "commit_by": now + timedelta(days=1),
-        "closes": now + timedelta(days=1),
-        "publish_at": now + timedelta(days=1),
-    }
     federation.clock.now = now
     federation.coordinator.propose_roster(ROUND)
     federation.ready()
-    dates = {name: format_time(moment) for name, moment in at.items()}
-    federation.coordinator.open_round(ROUND, federation.plan(dates=dates))
+    federation.coordinator.open_round(ROUND, federation.plan(dates=dates_around(now)))
     return agreement(federation)

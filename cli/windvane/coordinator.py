@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from windvane.terminal import Json, RoundName, Wait, err, out, patiently, print_json
 from windvane_privacy import canonical
@@ -65,13 +66,12 @@ def init(
     if as_json:
         print_json({"coordinator": federation.coordinator, "log_origin": federation.log_origin, "fingerprint": words})
         return
-    out.print(f"Federation [bold]{federation.name}[/] is set up in {state}.")
-    out.print(f"Log: {federation.log_origin}")
+    out.print(f"Federation [bold]{escape(federation.name)}[/] is set up in {escape(str(state))}.")
+    out.print(f"Log: {federation.log_origin}", markup=False)
     out.print(f"Fingerprint of the coordinator's key: [bold]{words}[/]")
     for each in federation.guardians:
-        out.print(
-            f"Guardian {each.index}: {each.name} ({each.group}), {fingerprint_words(bytes.fromhex(each.identity))}"
-        )
+        key = fingerprint_words(bytes.fromhex(each.identity))
+        out.print(f"Guardian {each.index}: {each.name} ({each.group}), {key}", markup=False)
     out.print(
         "Next: `windvane coordinator run`, then each guardian runs `windvane guardian init --coordinator ADDRESS`."
     )
@@ -211,7 +211,7 @@ def publish(
     if as_json:
         print_json({"round": round_id, "site": str(site)})
         return
-    out.print(f"The report of [bold]{round_id}[/] is published: {site / 'index.html'}")
+    out.print(f"The report of [bold]{round_id}[/] is published: {escape(str(site / 'index.html'))}")
 
 
 def _builtin_families() -> tuple[Family, ...]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from windvane.terminal import Json, RoundName, Wait, err, out, patiently, print_json, utc_now
@@ -99,9 +100,10 @@ def _make_card(state: Path, name: str | None, group: str | None, *, as_json: boo
     if as_json:
         print_json({"card": str(state / CARD), "fingerprint": words})
         return
-    out.print(f"Guardian [bold]{name}[/] is set up in {state}.")
+    out.print(f"Guardian [bold]{escape(name)}[/] is set up in {escape(str(state))}.")
     out.print(f"Fingerprint of its key: [bold]{words}[/]")
-    out.print(f"Next: give {state / CARD} to the coordinator, and tell them the fingerprint by another way.")
+    next_step = f"Next: give {state / CARD} to the coordinator, and tell them the fingerprint by another way."
+    out.print(next_step, markup=False)
 
 
 def _pin(state: Path, address: str, ca: Path | None, *, demo: bool, yes: bool, as_json: bool) -> None:
@@ -119,7 +121,8 @@ def _pin(state: Path, address: str, ca: Path | None, *, demo: bool, yes: bool, a
         err.print(f"Federation: {shown.name}", markup=False)
         err.print(f"Fingerprint of the coordinator's key: [bold]{words}[/]")
         for each in shown.guardians:
-            err.print(f"Guardian {each.index}: {each.name}, {fingerprint_words(bytes.fromhex(each.identity))}")
+            key = fingerprint_words(bytes.fromhex(each.identity))
+            err.print(f"Guardian {each.index}: {each.name}, {key}", markup=False)
         typer.confirm("Did you compare these words with the coordinator and the guardians?", abort=True, err=True)
     pin_coordinator(state, document, demo=demo)
     settings = {"address": address, "ca": None if ca is None else str(ca.resolve())}
@@ -127,7 +130,7 @@ def _pin(state: Path, address: str, ca: Path | None, *, demo: bool, yes: bool, a
     if as_json:
         print_json({"coordinator": shown.coordinator, "fingerprint": words})
         return
-    out.print(f"The coordinator of [bold]{shown.name}[/] is pinned: {words}")
+    out.print(f"The coordinator of [bold]{escape(shown.name)}[/] is pinned: {words}")
     out.print("Next: read policy.toml, then `windvane guardian ready ROUND` when a round is announced.")
 
 

@@ -9,7 +9,6 @@ Rules kept here:
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TextIO
 
 import uvicorn
 
+from windvane_privacy.couriers import is_loopback
 from windvane_privacy.errors import ConfigurationError, InsecureAddress
 from windvane_server.app import create_app
 from windvane_server.coordinator import Coordinator, utc_now
@@ -45,7 +45,7 @@ def serve(
     """
     if (tls_cert is None) != (tls_key is None):
         raise ConfigurationError("A certificate and its key come together: --tls-cert and --tls-key.")
-    if tls_cert is None and not _is_loopback(host):
+    if tls_cert is None and not is_loopback(host):
         raise InsecureAddress
     if any(path is not None and not path.is_file() for path in (tls_cert, tls_key)):
         raise ConfigurationError("The certificate or its key is not there.")
@@ -78,12 +78,3 @@ def _bind(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=MOST_CONNECTIONS)
     except OSError as error:
         raise ConfigurationError("The address cannot be listened on; another program may hold it.") from error
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -363,7 +363,7 @@ class MemberAgent:
         )
 
     def _judge(self, manifest: Manifest) -> None:
-        check_manifest(self._policy, manifest, overlapping_rho=self.ledger.overlapping_rho(manifest))
+        check_manifest(self._policy, manifest, overlap=self.ledger.overlap(manifest))
 
     def _store_agreement(self, found: Agreement) -> None:
         self.state.keep_manifest(found.manifest.round, found.raw)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 
 from windvane_client.constants import Constants
 from windvane_client.events import (
@@ -22,6 +23,7 @@ from windvane_client.events import (
     OPENING_ORIGINS,
     PERSON_ORIGINS,
     AnyEvent,
+    AttemptError,
     Call,
     Close,
     Gap,
@@ -32,9 +34,14 @@ from windvane_client.events import (
     TurnEnd,
     Vote,
 )
+from windvane_client.merge import structs_of
 from windvane_client.store import Conversation
 
 _MAX_TIES = 64
+_WORK = structs_of(Call, Tool, AttemptError, TurnEnd)
+"""Kinds that only go on with an episode: three events of four."""
+_TOOL = structs_of(Tool)
+_TIME = attrgetter("ts")
 OPEN = ""
 
 
@@ -123,7 +130,14 @@ class _Cutter:
         self.episode: Episode | None = None
 
     def take(self, event: AnyEvent) -> None:
-        if isinstance(event, Gap):
+        ts = event.ts
+        if ts is not None and type(event) in _WORK:
+            if self.episode is None:
+                self.result.outside.append(event)
+            else:
+                self.episode.turns[-1].events.append(event)
+                self._seen(event, ts)
+        elif isinstance(event, Gap):
             self._gap(event)
         elif event.ts is None or isinstance(event, Vote):
             self.result.outside.append(event)
@@ -150,8 +164,9 @@ class _Cutter:
 
     def _seen(self, event: AnyEvent, ts: int) -> None:
         if self.episode is not None:
-            until = event.result_ts if isinstance(event, Tool) and event.result_ts is not None else ts
-            self.episode.last = max(self.episode.last, ts, until)
+            self.episode.last = max(self.episode.last, ts)
+            if type(event) in _TOOL and isinstance(event, Tool) and event.result_ts is not None:
+                self.episode.last = max(self.episode.last, event.result_ts)
 
     def _close(self, at: int, how: str) -> None:
         if self.episode is not None:
@@ -205,9 +220,9 @@ def _ended(turn: Turn) -> bool:
 def _by_parent(events: Sequence[AnyEvent]) -> list[AnyEvent]:
     """Order inside equal times: a row never stands before the row that it answers."""
     ordered: list[AnyEvent] = []
-    for ts, group in groupby(events, key=lambda event: event.ts):
+    for ts, group in groupby(events, key=_TIME):
         run = list(group)
-        if ts is None or not 1 < len(run) <= _MAX_TIES:
+        if ts is None or not 1 < len(run) <= _MAX_TIES or _in_order(run):
             ordered += run
             continue
         while run:
@@ -216,6 +231,17 @@ def _by_parent(events: Sequence[AnyEvent]) -> list[AnyEvent]:
             run.remove(free)
             ordered.append(free)
     return ordered
+
+
+def _in_order(run: Sequence[AnyEvent]) -> bool:
+    """Whether every row of the run already stands behind the row that it answers."""
+    behind: set[bytes] = set()
+    for event in reversed(run):
+        if event.parent is not None and event.parent != event.row and event.parent in behind:
+            return False
+        if event.row is not None:
+            behind.add(event.row)
+    return True
 
 
 def _mark_rewound(result: Split, events: Sequence[AnyEvent], links: Mapping[bytes, bytes | None]) -> None:

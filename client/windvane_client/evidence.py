@@ -4,7 +4,8 @@
 Rules kept here:
 * outcomes are a function of the stored events and the manifest's window: asking again gives the same table;
 * only evidence up to the collection deadline counts, whenever the question is asked;
-* when the round is over, its events are deleted; what stays is which model families a person has used before.
+* when the round is over, its events are deleted; what stays is which model families a person has used before;
+* what stays is noted while the outcomes are built, and used only if no event and no rule has changed since.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import datetime
 from typing import Protocol
 
 from windvane_client.ids import KeyedIds
-from windvane_client.outcomes_table import build_outcomes, retire_window
+from windvane_client.outcomes_table import WindowEnd, build_outcomes, retire_window
 from windvane_client.rules import Rules, load_rules
 from windvane_client.state import MemberState
 from windvane_client.store import EventStore
@@ -42,6 +43,7 @@ class StoredEvidence:
     def __init__(self, state: MemberState) -> None:
         self._state = state
         self._built: tuple[str, tuple[PersonOutcome, ...]] | None = None
+        self._end: tuple[int, Rules, WindowEnd] | None = None
 
     def outcomes(self, manifest: Manifest) -> Sequence[PersonOutcome]:
         """See `Evidence`. A member that has collected nothing has an empty table."""
@@ -53,30 +55,39 @@ class StoredEvidence:
     def _build(self, manifest: Manifest) -> tuple[PersonOutcome, ...]:
         if not self._state.collection.exists():
             return ()
+        window = micros(parse_time(manifest.events.from_)), micros(parse_time(manifest.events.to))
+        now, rules, end = micros(parse_time(manifest.collection_deadline)), self._rules(), WindowEnd(window[1])
         with EventStore.open(self._state.collection) as store:
-            return tuple(
+            rows = tuple(
                 build_outcomes(
                     store,
-                    window=(micros(parse_time(manifest.events.from_)), micros(parse_time(manifest.events.to))),
+                    window=window,
                     catalogue=manifest.catalogue,
-                    rules=self._rules(),
+                    rules=rules,
                     ids_key=self._state.k_org,
-                    now=micros(parse_time(manifest.collection_deadline)),
+                    now=now,
                     pooled=manifest.pooled,
+                    end=end,
                 )
             )
+            self._end = (store.revision, rules, end) if now >= window[1] else None
+        return rows
 
     def forget(self, events_from: str, events_to: str) -> None:
         """See `Evidence`."""
         self._built = None
+        known, self._end = self._end, None
         if not self._state.collection.exists():
             return
         window = micros(parse_time(events_from)), micros(parse_time(events_to))
         with EventStore.open(self._state.collection) as store:
             if retired_until(store) >= window[1]:
                 return
+            rules, end = self._rules(), None
+            if known is not None and known[:2] == (store.revision, rules) and known[2].until == window[1]:
+                end = known[2]
             with store.transaction():
-                retire_window(store, window=window, rules=self._rules(), ids_key=self._state.k_org, now=window[1])
+                retire_window(store, window=window, rules=rules, ids_key=self._state.k_org, now=window[1], end=end)
                 store.set_fact(RETIRED, str(window[1]))
 
     def _rules(self) -> Rules:

@@ -12,7 +12,6 @@ Rules kept here:
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import re
 import ssl
@@ -25,7 +24,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from windvane_privacy import canonical
-from windvane_privacy.couriers import JSON, ROUTES, Parcel
+from windvane_privacy.couriers import JSON, ROUTES, Parcel, is_loopback
 from windvane_privacy.errors import (
     BodyTooLarge,
     ConfigurationError,
@@ -145,7 +144,7 @@ def checked_address(address: str) -> str:
         raise ConfigurationError("The coordinator's address is malformed.") from None
     if not host or parts.username is not None or parts.password is not None or parts.query or parts.fragment:
         raise ConfigurationError("The coordinator's address is not of the form https://host.")
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(host)):
+    if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
         raise InsecureAddress
     return address.rstrip("/")
 
@@ -212,15 +211,6 @@ def _network_errors() -> Iterator[None]:
         yield
     except (httpx.TransportError, httpx.StreamError, OSError) as error:
         raise CoordinatorUnreachable(f"{type(error).__name__}.") from None
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _trust(ca: Path | None) -> ssl.SSLContext | bool:

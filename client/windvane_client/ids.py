@@ -22,6 +22,7 @@ K_ORG_BYTES = 32
 ID_BYTES = 16
 _BLOCK = 64
 """Block of SHA-256, bytes."""
+_INNER, _OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
 
 
 class KeyedHash:
@@ -34,8 +35,8 @@ class KeyedHash:
 
     def __init__(self, key: bytes, prefix: bytes = b"") -> None:
         block = key.ljust(_BLOCK, b"\0")
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block) + prefix)
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+        self._inner = hashlib.sha256(block.translate(_INNER) + prefix)
+        self._outer = hashlib.sha256(block.translate(_OUTER))
 
     def digest(self, message: bytes) -> bytes:
         """HMAC-SHA256(key, prefix + message), 32 bytes."""
@@ -43,6 +44,14 @@ class KeyedHash:
         inner.update(message)
         outer.update(inner.digest())
         return outer.digest()
+
+    def short_id(self, raw: str) -> bytes:
+        """The first 16 bytes for a text."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        # "surrogatepass": a lone surrogate in a log's id must not raise, and must not collide with another id.
+        inner.update(raw.encode("utf-8", "surrogatepass"))
+        outer.update(inner.digest())
+        return outer.digest()[:ID_BYTES]
 
 
 class KeyedIds:
@@ -64,12 +73,13 @@ class KeyedIds:
         return "KeyedIds(key=..., people=...)"
 
     def _id(self, label: bytes, raw: str, namespace: str | None = None) -> bytes:
-        known = self._hashes.get((label, namespace))
-        if known is None:
-            # Namespaces are constants of the readers, so there are few of them.
-            within = b"" if namespace is None else _bytes(namespace) + b"\0"
-            known = self._hashes[label, namespace] = KeyedHash(self._key, label + b"\0" + within)
-        return known.digest(_bytes(raw))[:ID_BYTES]
+        return (self._hashes.get((label, namespace)) or self._hash(label, namespace)).short_id(raw)
+
+    def _hash(self, label: bytes, namespace: str | None) -> KeyedHash:
+        # Namespaces are constants of the readers, so there are few of them.
+        within = b"" if namespace is None else _bytes(namespace) + b"\0"
+        made = self._hashes[label, namespace] = KeyedHash(self._key, label + b"\0" + within)
+        return made
 
     def staff(self, staff_id: str) -> bytes:
         """Pseudonym of a staff id: also the person key of the privacy ledger."""
@@ -104,7 +114,7 @@ class KeyedIds:
 
     def key(self, namespace: str, raw: str) -> bytes:
         """Event key."""
-        return self._id(b"key", raw, namespace)
+        return (self._hashes.get((b"key", namespace)) or self._hash(b"key", namespace)).short_id(raw)
 
     def item(self, namespace: str, raw: str) -> bytes:
         """Id of a compared item."""
@@ -120,7 +130,6 @@ class KeyedIds:
 
 
 def _bytes(raw: str) -> bytes:
-    # "surrogatepass": a lone surrogate in a log's id must not raise, and must not collide with another id.
     return raw.encode("utf-8", "surrogatepass")
 
 

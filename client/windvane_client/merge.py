@@ -49,8 +49,9 @@ _ROWS = tuple(
 )
 _DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_ROWS])  # noqa: UP007 - built at run time
 _ENCODER = msgspec.msgpack.Encoder()
+_decode = _DECODER.decode
 _encode, _astuple = _ENCODER.encode, msgspec.structs.astuple
-_NUMBERED: dict[type[AnyEvent], tuple[int, str]] = {
+_NUMBERED: dict[type[msgspec.Struct], tuple[int, str]] = {
     struct: (number, KIND_NAMES[number]) for group in (KINDS, _ROWS) for number, struct in enumerate(group)
 }
 """Number and name of a kind, also of the events that `unpack` makes."""
@@ -69,8 +70,13 @@ def number_and_bytes(event: AnyEvent) -> tuple[int, bytes]:
 
 def unpack(raw: bytes) -> AnyEvent:
     """The event of `pack`. Its type is a subclass of the kind's struct."""
-    event: AnyEvent = _DECODER.decode(raw)
+    event: AnyEvent = _decode(raw)
     return event
+
+
+def structs_of(*kinds: type[AnyEvent]) -> frozenset[type[msgspec.Struct]]:
+    """The types of events of these kinds, made here or by `unpack`: a look-up is cheaper than asking each kind."""
+    return frozenset(struct for struct, (number, _) in _NUMBERED.items() if KINDS[number] in kinds)
 
 
 def kind_number(event: AnyEvent) -> int:
@@ -81,16 +87,16 @@ def kind_number(event: AnyEvent) -> int:
 def merge(copies: Sequence[bytes]) -> tuple[AnyEvent, list[tuple[bytes, bytes | None]]]:
     """One event from the packed, distinct copies of one (person, kind, key), and (row, parent) of every copy: a merged
     event still stands for all its log rows. At least one copy."""
-    events = [unpack(raw) for raw in copies]
-    order = sorted(range(len(events)), key=lambda i: (*_order(events[i]), copies[i]))
-    ordered = [events[i] for i in order]
+    ordered = [event for _, _, _, event in sorted(map(_placed, copies))]
     links: dict[bytes, bytes | None] = {}
     for event in ordered:
         # Several log rows of one answer have one id here: a link to itself only says "the row before".
         if event.row is not None and event.parent != event.row:
             links.setdefault(event.row, event.parent)
     main = [event for event in ordered if event.thread == MAIN] or ordered
-    backwards = [*reversed(main), *(event for event in reversed(ordered) if event.thread != MAIN)]
+    backwards = main[::-1]
+    if len(main) < len(ordered):
+        backwards += [event for event in reversed(ordered) if event.thread != MAIN]
     first, last = main[0], main[-1]
     if first.mode == "unknown":
         _take(first, ordered, "unknown", "mode", "mode_evidence")
@@ -123,8 +129,11 @@ def merge(copies: Sequence[bytes]) -> tuple[AnyEvent, list[tuple[bytes, bytes | 
     return first, sorted(links.items())
 
 
-def _order(event: AnyEvent) -> tuple[int, int]:
-    return (NO_TIME if event.ts is None else event.ts, event.seq)
+def _placed(raw: bytes) -> tuple[int, int, bytes, AnyEvent]:
+    """(time, reading order, bytes) of a copy, then the copy; bytes are distinct, so no two copies are ever compared."""
+    event: AnyEvent = _decode(raw)
+    ts = event.ts
+    return (NO_TIME if ts is None else ts, event.seq, raw, event)
 
 
 def _take(into: AnyEvent, copies: Sequence[AnyEvent], unknown: str | None, field: str, *with_it: str) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from windvane_client.capabilities import capability
 from windvane_client.completion import ABANDONED, CLEAN_END, EXPLICIT_NO, EXPLICIT_YES
@@ -23,7 +24,7 @@ from windvane_client.infra import LOST, RECOVERED_OTHER, RECOVERED_SAME
 from windvane_client.modes import INTERACTIVE
 from windvane_client.rules import Rules
 from windvane_client.signals import BIT_TRIALS, CLASSED_TRIALS, EpisodeFacts, PersonFacts, read_person
-from windvane_client.store import EventStore
+from windvane_client.store import EventStore, Seen
 from windvane_client.switches import COUNTING, cause, decisive, eligible
 from windvane_privacy.catalogue import OTHER, Catalogue, Signal
 from windvane_privacy.outcomes import MAX_RECORDER, MAX_TRIALS, Basis, PersonOutcome
@@ -40,6 +41,24 @@ Key = tuple[Signal, str, str, Basis, str, str | None]
 """(signal, kind, recorder, basis, model, against)."""
 
 
+@dataclass(slots=True)
+class WindowEnd:
+    """What survives a window that ends at `until` (µs): when each person first and last used a family, and the episodes
+    still open then, (person, conv) -> start."""
+
+    until: int
+    seen: dict[bytes, dict[str, Seen]] = field(default_factory=dict)
+    open_since: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
+
+    def add(self, facts: PersonFacts) -> None:
+        """Add one person. Facts read at any moment from `until` on say the same: an episode that was open at `until`
+        closes at that time or later, whenever one looks."""
+        self.seen[facts.person] = facts.history.seen
+        for episode in facts.episodes:
+            if episode.opened < self.until and (episode.closed is None or episode.closed >= self.until):
+                self.open_since[facts.person, episode.conv] = episode.opened
+
+
 def build_outcomes(
     store: EventStore,
     *,
@@ -50,14 +69,18 @@ def build_outcomes(
     now: int,
     pooled: bool = False,
     constants: Constants = CONSTANTS,
+    end: WindowEnd | None = None,
 ) -> Iterator[PersonOutcome]:
     """The outcomes of a window, sorted by their key, one person in memory at a time.
 
     `window`: [from, to) in µs. `pooled`: the manifest's layout has the one kind `all`, so blind votes of kind `other`
     count. `ids_key`: the organisation's key, for the order behind the cap of tool calls. `now`: moment of reading, µs.
+    `end`: filled on the way, for `retire_window`.
     """
     for person in store.people():
         facts = read_person(store, person, window=window, rules=rules, ids_key=ids_key, now=now, constants=constants)
+        if end is not None:
+            end.add(facts)
         yield from rows_of(facts, window=window, catalogue=catalogue, rules=rules, pooled=pooled, constants=constants)
 
 
@@ -119,12 +142,12 @@ def _tools_and_faults(counts: dict[Key, list[int]], episode: EpisodeFacts, kind:
     entry = capability(episode.source)
     if entry.tools is not None:
         trials = CLASSED_TRIALS if entry.tools is Basis.CLASSED else BIT_TRIALS
-        for (family, outcome), n in episode.tools.items():
+        for (family, outcome), n in episode.tool_counts:
             if outcome in trials:
                 key: Key = (Signal.TOOL_RELIABILITY, kind, episode.recorder, entry.tools, family, None)
                 _add(counts, key, n, n * trials[outcome])
     if entry.infra:
-        for (family, client, result), n in episode.faults.items():
+        for (family, client, result), n in episode.fault_counts:
             if result in _RECOVERED:
                 recorder = f"{episode.recorder}/{client}"[:MAX_RECORDER]
                 key = (Signal.INFRA_RECOVERY, kind, recorder, Basis.ATTEMPTS, family, None)
@@ -201,21 +224,22 @@ def retire_window(
     ids_key: bytes,
     now: int,
     constants: Constants = CONSTANTS,
+    end: WindowEnd | None = None,
 ) -> int:
     """Delete a window's rows once its round is over; the number of copies deleted.
 
     What survives: when each person first and last used a family, and the episodes still open at the window's end.
+    `end`: the same from an earlier reading of the same events under the same rules; without it they are read again.
     """
     until = window[1]
-    open_since: dict[tuple[bytes, bytes], int] = {}
     with store.transaction():
-        for person in store.people():
-            facts = read_person(
-                store, person, window=window, rules=rules, ids_key=ids_key, now=now, constants=constants
-            )
-            store.keep_first_seen(person, facts.history.seen)
-            for episode in facts.episodes:
-                if episode.opened < until and (episode.closed is None or episode.closed >= until):
-                    open_since[person, episode.conv] = episode.opened
+        if end is None:
+            end = WindowEnd(until)
+            for person in store.people():
+                end.add(read_person(
+                    store, person, window=window, rules=rules, ids_key=ids_key, now=now, constants=constants
+                ))  # fmt: skip
+        for person, seen in end.seen.items():
+            store.keep_first_seen(person, seen)
         store.forget_unused(until - constants.first_seen_kept)
-        return store.delete_window(until, open_since)
+        return store.delete_window(until, end.open_since)

@@ -4,7 +4,7 @@
 Rules kept here:
 * a pure function of one person's own events, the catalogue and the organisation's declarations; other people's events
   are never looked at;
-* one conversation is in memory at a time; what is kept of an episode is about 200 bytes without content;
+* one conversation is in memory at a time; what is kept of an episode is under 1 KB, words shared among episodes;
 * tools and faults count only in turns of mode `interactive`, whatever the conversation's mode;
 * at most a fixed number of tool calls per episode and family enter, chosen by a keyed order that no outcome can
   influence.
@@ -12,19 +12,36 @@ Rules kept here:
 
 from __future__ import annotations
 
-import hmac
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
+from operator import attrgetter
+from typing import TypeVar, cast
 
 from windvane_client.completion import Ending, ending
 from windvane_client.constants import CONSTANTS, Constants
 from windvane_client.episodes import Episode, Split, Turn, close_last, split
-from windvane_client.events import MAIN, PERSON_ORIGINS, AnyEvent, AttemptError, Call, Prompt, Tool, Vote
+from windvane_client.events import (
+    MAIN,
+    PERSON_ORIGINS,
+    AnyEvent,
+    AttemptError,
+    Call,
+    Close,
+    Gap,
+    ModelSet,
+    Outcome,
+    Prompt,
+    Tool,
+    TurnEnd,
+    Vote,
+)
+from windvane_client.ids import KeyedHash
 from windvane_client.infra import faults
 from windvane_client.kinds import WORK_CLASSES, Profile, Workspace, kind_of, profile_for, workspace_of
+from windvane_client.merge import structs_of
 from windvane_client.modes import INTERACTIVE, demoted_days, turn_mode
 from windvane_client.rules import Rules
 from windvane_client.store import Conversation, EventStore, Seen
@@ -35,14 +52,17 @@ BIT_TRIALS: Mapping[str, bool] = {"ok": True, "failed": False}
 """Tool outcomes that are trials, by basis, and whether they are successes."""
 _MAY_BE_TRIALS = frozenset(CLASSED_TRIALS) | frozenset(BIT_TRIALS)
 _NOT_A_PERSON = frozenset({"automation", "relay"})
+_UNCOUNTED = structs_of(ModelSet, TurnEnd, Outcome, Close, Gap)
+_HEAD = attrgetter("source", "mode", "recorder", "project", "conv", "kind_hint")
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
 class EpisodeFacts:
     """What is kept of one episode. Times are µs; `closed` is None while it is open.
 
-    `tools`: (family, outcome) after the cap; `faults`: (family, client, result) from logs that write attempts; both
-    from interactive turns only.
+    `tool_counts`: ((family, outcome), n) after the cap; `fault_counts`: ((family, client, result), n) from logs that
+    write attempts; both from interactive turns only.
     """
 
     source: str
@@ -56,8 +76,18 @@ class EpisodeFacts:
     how: str
     ending: Ending
     openings: tuple[Opening, ...]
-    tools: Counter[tuple[str, str]]
-    faults: Counter[tuple[str, str, str]]
+    tool_counts: tuple[tuple[tuple[str, str], int], ...]
+    fault_counts: tuple[tuple[tuple[str, str, str], int], ...]
+
+    @property
+    def tools(self) -> Counter[tuple[str, str]]:
+        """`tool_counts` to look things up in."""
+        return Counter(dict(self.tool_counts))
+
+    @property
+    def faults(self) -> Counter[tuple[str, str, str]]:
+        """`fault_counts` to look things up in."""
+        return Counter(dict(self.fault_counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +183,18 @@ class _Reading:
     demoted: frozenset[int]
     service: bool
     profiles: dict[Workspace, Profile] = field(default_factory=dict)
+    shared: dict[object, object] = field(default_factory=dict)
+    """One object for all equal values that episodes keep: each decoded event brings its own copies."""
 
-    def conversation(self, conv: bytes | None, events: Iterable[AnyEvent], cut: Split) -> None:
+    def _share(self, value: _T) -> _T:
+        return cast("_T", self.shared.setdefault(value, value))
+
+    def conversation(self, conv: bytes | None, events: Sequence[AnyEvent], cut: Split) -> None:
         totals = self.facts.totals
+        self._heads(events)
         for event in events:
-            self._count(event)
+            if type(event) not in _UNCOUNTED:
+                self._count(event)
         totals.parent_missing += cut.parent_missing
         for fault in faults(cut.outside, goes_on=bool(cut.episodes)):
             totals.faults[fault.result] += 1
@@ -167,17 +204,27 @@ class _Reading:
         for episode in cut.episodes:
             self.facts.episodes.append(self._episode(conv or b"", episode))
 
+    def _heads(self, events: Sequence[AnyEvent]) -> None:
+        """Count what every event says of itself. Most events of a conversation say the same, so equal heads go once."""
+        totals = self.facts.totals
+        for (source, mode, recorder, project, conv, hint), n in Counter(map(_HEAD, events)).items():
+            totals.sources[source] += n
+            totals.event_modes[mode] += n
+            place = (recorder, project or conv or b"")
+            profile = self.profiles.get(place)
+            if profile is None:
+                first = next(event for event in events if workspace_of(event) == place)
+                profile = self.profiles[place] = profile_for(first, self.rules)
+            if hint is not None:
+                profile.hints[hint] += n
+
     def _count(self, event: AnyEvent) -> None:
         totals = self.facts.totals
-        totals.sources[event.source] += 1
-        totals.event_modes[event.mode] += 1
-        place = workspace_of(event)
-        profile = self.profiles.get(place)
-        if profile is None:
-            profile = self.profiles[place] = profile_for(event, self.rules)
-        if event.kind_hint is not None:
-            profile.hints[event.kind_hint] += 1
-        if isinstance(event, Call):
+        if isinstance(event, Tool):
+            inside = event.ts is not None and self.window[0] <= event.ts < self.window[1]
+            if inside and event.tool_class in WORK_CLASSES:
+                self.profiles[workspace_of(event)].work[event.tool_class] += 1
+        elif isinstance(event, Call):
             totals.calls_ok += event.status == "ok"
             totals.calls_failed += event.status == "error"
             totals.calls_side += event.status == "ok" and event.thread != MAIN
@@ -185,15 +232,13 @@ class _Reading:
         elif isinstance(event, AttemptError):
             totals.calls_failed += event.final
             if event.ts is not None:
-                self.facts.history.errors.append((event.ts, event.family, event.error_class))
+                error = self._share(event.family), self._share(event.error_class)
+                self.facts.history.errors.append((event.ts, *error))
         elif isinstance(event, Prompt) and event.thread == MAIN:
             totals.prompts_person += event.origin in PERSON_ORIGINS
             totals.prompts_command += event.origin == "command"
-        elif isinstance(event, Tool):
-            inside = event.ts is not None and self.window[0] <= event.ts < self.window[1]
-            if inside and event.tool_class in WORK_CLASSES:
-                profile.work[event.tool_class] += 1
         elif isinstance(event, Vote) and event.ts is not None:
+            place = self._share(workspace_of(event))
             self.facts.votes.append(VoteFacts(
                 event.source, event.recorder, place, event.ts, event.a, event.b, event.winner, event.blind,
                 "service" if self.service else event.judge,
@@ -201,7 +246,7 @@ class _Reading:
 
     def _episode(self, conv: bytes, episode: Episode) -> EpisodeFacts:
         prompt = episode.turns[0].prompt
-        found = openings(episode)
+        found = tuple(map(self._opening, openings(episode)))
         modes = [turn_mode(turn.prompt, self.demoted, service=self.service) for turn in episode.turns]
         opened_by_person = [mode for mode, turn in zip(modes, episode.turns, strict=True) if turn.opens]
         declared = [turn.prompt.mode for turn in episode.turns if turn.by_person]
@@ -211,20 +256,26 @@ class _Reading:
         self.facts.totals.turn_modes.update(opened_by_person)
         tools, faulty = self._turns(episode, modes)
         return EpisodeFacts(
-            source=prompt.source,
-            recorder=prompt.recorder,
-            client=prompt.client,
-            workspace=workspace_of(prompt),
+            source=self._share(prompt.source),
+            recorder=self._share(prompt.recorder),
+            client=self._share(prompt.client),
+            workspace=self._share(workspace_of(prompt)),
             conv=conv,
-            mode=next((mode for mode in opened_by_person if mode != INTERACTIVE), INTERACTIVE),
+            mode=self._share(next((mode for mode in opened_by_person if mode != INTERACTIVE), INTERACTIVE)),
             opened=episode.opened,
             closed=episode.closed,
-            how=episode.how,
-            ending=ending(episode),
+            how=self._share(episode.how),
+            ending=self._share(ending(episode)),
             openings=found,
-            tools=tools,
-            faults=faulty,
+            tool_counts=self._share(tuple(tools.items())),
+            fault_counts=self._share(tuple(faulty.items())),
         )
+
+    def _opening(self, found: Opening) -> Opening:
+        set_by, set_to = self._share(found.set_by), self._share(found.set_to)
+        answered = found.ts if found.answered == found.ts else found.answered
+        family, route = self._share(found.family), self._share(found.route)
+        return Opening(found.ts, answered, family, route, set_by, set_to, found.causes_known)
 
     def _turns(
         self, episode: Episode, modes: list[str]
@@ -240,11 +291,16 @@ class _Reading:
             for tool in _live_tools(turn):
                 totals.tools[tool.outcome] += 1
                 if mode == INTERACTIVE and tool.outcome in _MAY_BE_TRIALS:
-                    order = hmac.digest(self.ids_key, b"tool-cap\0" + tool.key, "sha256")
-                    trials[tool.family].append((order, tool.outcome))
+                    trials[tool.family].append((tool.key, tool.outcome))
+        return Counter((family, outcome) for family in trials for outcome in self._capped(trials[family])), faulty
+
+    def _capped(self, calls: list[tuple[bytes, str]]) -> list[str]:
+        """Outcomes of an episode's calls of one family, (key, outcome) each, after the cap."""
         most = self.constants.tool_calls_per_episode
-        capped = {family: calls if len(calls) <= most else nsmallest(most, calls) for family, calls in trials.items()}
-        return Counter((family, outcome) for family, calls in capped.items() for _, outcome in calls), faulty
+        if len(calls) > most:
+            order = KeyedHash(self.ids_key, b"tool-cap\0").digest
+            calls = nsmallest(most, [(order(key), outcome) for key, outcome in calls])
+        return [outcome for _, outcome in calls]
 
 
 def _live_tools(turn: Turn) -> list[Tool]:

@@ -36,7 +36,7 @@ from windvane_client.ids import load_or_make_k_org
 from windvane_client.people import PEOPLE_TOML, People, load_people, parse_people
 from windvane_privacy.errors import ConfigurationError, DemoManifest, StateExists
 from windvane_privacy.identity import SigningKey
-from windvane_privacy.keyfiles import read_secret, secure_folder, sync_folder, write_secret
+from windvane_privacy.keyfiles import read_secret, require_platform, secure_folder, sync_folder, write_secret
 from windvane_privacy.ledger import Ledger
 from windvane_privacy.log import is_round
 from windvane_privacy.policy import PinnedGuardian, Policy, load_policy, policy_toml
@@ -96,7 +96,9 @@ class MemberState:
             StateExists: the folder holds something.
             ConfigurationError: a setting is malformed.
             DemoManifest: the federation is a demonstration and `demo` is not set.
+            UnsupportedPlatform: a ledger cannot be kept here.
         """
+        require_platform()
         check_settings(settings)
         found = decode_federation(federation)
         if found.demo and not demo:

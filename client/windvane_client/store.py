@@ -25,13 +25,14 @@ from typing import Self
 
 from windvane_client.events import AnyEvent, Prompt, Rows
 from windvane_client.merge import KIND_NAMES, KIND_NUMBER, NO_TIME, number_and_bytes, unpack
-from windvane_client.store_tables import SCHEMA, join, unpack_links
+from windvane_client.store_tables import BODY, FROM_JOINED, SCHEMA, join, unpack_links
 from windvane_privacy.errors import ConfigurationError, KeyFileTooOpen, LedgerFormat, LedgerLocked
 
 FORMAT = 1
 BATCH = 4096
 CACHE_KIB = 12_288
 NOBODY = b""
+_NEXT_REVISION = "INSERT INTO facts VALUES ('revision', '1') ON CONFLICT DO UPDATE SET value = value + 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class EventStore:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
         self._stale = True
+        self._changed = False
         self._depth = 0
 
     # --- opening ---
@@ -81,7 +83,8 @@ class EventStore:
     def temporary(cls) -> Self:
         """A private store on disk that disappears with the process (SQLite's own temporary file)."""
         store = cls(_connect(""))
-        store._db.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;" + SCHEMA)
+        # Not OFF: a file that fails must be taken back. It keeps pages from before a transaction, so it stays small.
+        store._db.executescript("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;" + SCHEMA)
         store._db.execute("INSERT INTO facts VALUES ('format', ?)", (str(FORMAT),))
         return store
 
@@ -151,6 +154,9 @@ class EventStore:
         self._depth += 1
         try:
             yield
+            if self._changed and not inner:
+                self._db.execute(_NEXT_REVISION)
+                self._changed = False
         except BaseException:
             if self._db.in_transaction:  # SQLite may have taken everything back itself, for example on a full disk
                 if inner:
@@ -177,12 +183,13 @@ class EventStore:
                 if len(batch) >= BATCH:
                     added += self._flush(batch)
             added += self._flush(batch)
-        self._stale = self._stale or added > 0
         return added
 
     def _flush(self, batch: list[tuple[bytes, int, bytes, bytes, int, int, bytes]]) -> int:
         self._db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", batch)
         size = len(batch)
+        if size:
+            self._stale = self._changed = True
         batch.clear()
         return size
 
@@ -242,6 +249,11 @@ class EventStore:
         with self.transaction():
             self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
+    @property
+    def revision(self) -> int:
+        """Grows with every change of events or history, whoever made it: equal numbers, equal contents."""
+        return int(self.fact("revision") or 0)
+
     def freeze_rules(self, window: str, sha256: str) -> None:
         """Fix the organisation's rules for a window at its first collection.
 
@@ -266,7 +278,8 @@ class EventStore:
         """One person's conversations (None: events of nobody), one in memory at a time, in order of `conv`."""
         self._join()
         cursor = self._db.execute(
-            "SELECT conv, body, links FROM joined WHERE person = ? ORDER BY conv, ts, seq, kind, key",
+            f"SELECT joined.conv, {BODY}, joined.links FROM {FROM_JOINED} WHERE joined.person = ? "
+            "ORDER BY joined.conv, joined.ts, joined.seq, joined.kind, joined.key",
             (person or NOBODY,),
         )
         for conv, rows in groupby(cursor, key=lambda row: row[0]):
@@ -285,7 +298,10 @@ class EventStore:
         """A person's prompts with their conversation, in order of conversation and time."""
         self._join()
         number = KIND_NUMBER[Prompt]
-        query = "SELECT conv, body FROM joined WHERE person = ? AND kind = ? ORDER BY conv, ts, seq, key"
+        query = (
+            f"SELECT joined.conv, {BODY} FROM {FROM_JOINED} WHERE joined.person = ? AND joined.kind = ? "
+            "ORDER BY joined.conv, joined.ts, joined.seq, joined.key"
+        )
         for conv, body in self._db.execute(query, (person, number)):
             event = unpack(body)
             if isinstance(event, Prompt):
@@ -323,6 +339,7 @@ class EventStore:
                 "first = min(first, excluded.first), last = max(last, excluded.last)",
                 [(person, family, times.first, times.last) for family, times in seen.items()],
             )
+            self._changed = True
 
     def delete_window(self, until: int, open_since: Mapping[tuple[bytes, bytes], int] | None = None) -> int:
         """Delete what happened before `until` (µs), but for episodes still open then; the number of copies deleted.
@@ -341,7 +358,7 @@ class EventStore:
                 (until,),
             )
             self._db.execute("DROP TABLE kept")
-        self._stale = True
+            self._stale = self._changed = True
         return cursor.rowcount
 
     def forget(self, person: bytes) -> None:
@@ -349,12 +366,13 @@ class EventStore:
         with self.transaction():
             self._db.execute("DELETE FROM copies WHERE person = ?", (person,))
             self._db.execute("DELETE FROM first_seen WHERE person = ?", (person,))
-        self._stale = True
+            self._stale = self._changed = True
 
     def forget_unused(self, before: int) -> None:
         """Delete families that nobody's history has used since `before` (µs)."""
         with self.transaction():
             self._db.execute("DELETE FROM first_seen WHERE last < ?", (before,))
+            self._changed = True
 
 
 def _connect(path: str) -> sqlite3.Connection:

@@ -2,8 +2,8 @@
 """The tables of the event store, and how its copies become merged events in order.
 
 Rules kept here:
-* `copies` is only ever appended to; the merge reads it once, sorted by (person, kind, key), and writes `joined`, sorted
-  by (person, conversation, time);
+* `copies` is only ever appended to; the merge groups it by (person, kind, key) and writes `joined`, sorted by (person,
+  conversation, time); only events with several copies are decoded for it;
 * both sorts and `joined` live in temporary files: memory does not grow with the store.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from itertools import groupby
 
 from windvane_client.merge import NO_TIME, merge, pack
 
@@ -30,40 +29,83 @@ CREATE TABLE first_seen (
   PRIMARY KEY (person, family)) WITHOUT ROWID;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
-# Filled in the order of its key, so writing it is sequential; it lives in a temporary file of its own.
+# One row a (person, kind, key): the first and the last of its `n` copies by place, and all places if there are more.
+_GROUPED = """
+CREATE TEMP TABLE grouped AS
+SELECT person, conv, ts, seq, kind, key, count(*) AS n, min(rowid) AS copy, max(rowid) AS last,
+  CASE WHEN count(*) > 2 THEN group_concat(rowid) END AS members
+FROM copies GROUP BY person, kind, key
+"""
+_MERGED = """
+CREATE TEMP TABLE merged (
+  person BLOB NOT NULL, conv BLOB NOT NULL, ts INTEGER NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
+  key BLOB NOT NULL, body BLOB NOT NULL, links BLOB)
+"""
+# Filled in the order of its key, so writing it is sequential; it lives in a temporary file of its own. An event with
+# one copy is not written again: `copy` says where it is.
 _JOINED = """
 CREATE TEMP TABLE joined (
   person BLOB NOT NULL, conv BLOB NOT NULL, ts INTEGER NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
-  key BLOB NOT NULL, body BLOB NOT NULL, links BLOB, PRIMARY KEY (person, conv, ts, seq, kind, key)) WITHOUT ROWID;
+  key BLOB NOT NULL, copy INTEGER, body BLOB, links BLOB, PRIMARY KEY (person, conv, ts, seq, kind, key)) WITHOUT ROWID
 """
-_UNSORTED = "CREATE TEMP TABLE merged AS SELECT * FROM temp.joined"
+_FILL = """
+INSERT INTO temp.joined
+SELECT person, conv, ts, seq, kind, key, copy, NULL, NULL FROM temp.grouped WHERE n = 1
+UNION ALL SELECT person, conv, ts, seq, kind, key, NULL, body, links FROM temp.merged
+ORDER BY 1, 2, 3, 4, 5, 6
+"""
+FROM_JOINED = "temp.joined AS joined LEFT JOIN copies ON copies.rowid = joined.copy"
+"""The source of merged events; their bytes are `BODY`."""
+BODY = "coalesce(joined.body, copies.body)"
+# In the order in which they were written: copies of one event lie near each other, so pages are read once.
+_COPIES = """
+SELECT grouped.person, grouped.kind, grouped.key, grouped.members, one.body, two.body FROM temp.grouped AS grouped
+JOIN copies AS one ON one.rowid = grouped.copy JOIN copies AS two ON two.rowid = grouped.last
+WHERE grouped.n > 1 ORDER BY grouped.copy
+"""
+_AT_ONCE = 16
 _NO_PARENT = bytes(16)
 
 
 def join(db: sqlite3.Connection) -> None:
     """Fill the temporary table `joined` with the merged events of `copies`."""
-    for name in ("merged", "joined"):
+    # One savepoint: otherwise each row would be a transaction of the temporary file.
+    db.execute("SAVEPOINT joining")
+    try:
+        _fill(db)
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK TO joining")
+            db.execute("RELEASE joining")
+        raise
+    db.execute("RELEASE joining")
+
+
+def _fill(db: sqlite3.Connection) -> None:
+    for name in ("grouped", "merged", "joined"):
         db.execute(f"DROP TABLE IF EXISTS temp.{name}")
-    db.execute(_JOINED)
-    db.execute(_UNSORTED)
+    for statement in (_GROUPED, _MERGED, _JOINED):
+        db.execute(statement)
     db.executemany("INSERT INTO temp.merged VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _merged(db))
-    db.execute("INSERT INTO temp.joined SELECT * FROM temp.merged ORDER BY person, conv, ts, seq, kind, key")
-    db.execute("DROP TABLE temp.merged")
+    db.execute(_FILL)
+    for name in ("grouped", "merged"):
+        db.execute(f"DROP TABLE temp.{name}")
 
 
 def _merged(db: sqlite3.Connection) -> Iterator[tuple[bytes, bytes, int, int, int, bytes, bytes, bytes | None]]:
-    query = "SELECT person, kind, key, conv, ts, seq, body FROM copies ORDER BY person, kind, key, body"
-    for (person, kind, key), group in groupby(db.execute(query), key=lambda row: row[:3]):
-        rows = list(group)
-        _, _, _, conv, ts, seq, body = rows[0]
-        if len(rows) == 1:
-            yield person, conv, ts, seq, kind, key, body, None
-            continue
-        bodies = list(dict.fromkeys(row[6] for row in rows))
-        event, pairs = merge(bodies)
+    for person, kind, key, members, one, two in db.execute(_COPIES):
+        bodies = (one, two) if members is None else _bodies(db, members.split(","))
+        event, pairs = merge(list(dict.fromkeys(bodies)))
         links = b"".join([row + (parent or _NO_PARENT) for row, parent in pairs])
         ts = NO_TIME if event.ts is None else event.ts
         yield person, event.conv or b"", ts, event.seq, kind, key, pack(event), links
+
+
+def _bodies(db: sqlite3.Connection, rowids: list[str]) -> Iterator[bytes]:
+    for at in range(0, len(rowids), _AT_ONCE):
+        some = rowids[at : at + _AT_ONCE]
+        for row in db.execute(f"SELECT body FROM copies WHERE rowid IN ({', '.join('?' * len(some))})", some):
+            yield row[0]
 
 
 def unpack_links(packed: bytes) -> Iterator[tuple[bytes, bytes | None]]:

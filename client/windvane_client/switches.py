@@ -64,12 +64,15 @@ class History:
     errors: list[tuple[int, str, str]] = field(default_factory=list)
     seen: dict[str, Seen] = field(default_factory=dict)
     """From windows whose rows are deleted."""
+    _times: dict[str, list[int]] = field(default_factory=dict)
+    """The times of `openings` by family, in order."""
 
     def freeze(self) -> None:
         """Sort what was collected and complete `seen` with it. Call once, before the questions below."""
         self.openings.sort()
         self.errors.sort()
         for ts, family in self.openings:
+            self._times.setdefault(family, []).append(ts)
             known = self.seen.get(family)
             self.seen[family] = Seen(min(ts, known.first), max(ts, known.last)) if known else Seen(ts, ts)
 
@@ -82,9 +85,7 @@ class History:
         """Catalogue families that the person opened turns with in the choice span before `until` (µs). `kept`: the
         history from before the rows that are still here."""
         since = until - constants.choice_span
-        at = bisect_left(self.openings, (since, ""))
-        end = bisect_right(self.openings, (until, "\U0010ffff"))
-        recent = {family for _, family in self.openings[at:end]}
+        recent = {f for f, times in self._times.items() if bisect_left(times, since) < bisect_right(times, until)}
         recent |= {family for family, times in kept.items() if since <= times.last <= until}
         return {family for family in recent if family in catalogue}
 

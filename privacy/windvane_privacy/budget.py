@@ -43,6 +43,15 @@ class Loss:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlap:
+    """What other rounds with overlapping events have cost a person here: `rho`, under guarantee (a), and `local`, under
+    guarantee (c): the sum of every such round's own h x rho."""
+
+    rho: Fraction = Fraction(0)
+    local: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
 class Guarantees:
     """What one person of one organisation can lose in one round, add or remove, by who is against that person.
 

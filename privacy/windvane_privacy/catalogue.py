@@ -116,7 +116,7 @@ class Catalogue:
         self._by_id = {family.id: family for family in families}
         try:
             self._patterns = [(f.id, re.compile(p)) for f in families for p in (re.escape(f.id), *f.patterns)]
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             raise ManifestError("A pattern of the catalogue is not a regular expression.") from error
         self._seen: dict[str, str] = {}
 

@@ -9,6 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,6 +53,16 @@ class Parcel:
     kind: str
     round_id: str = ""
     body: bytes = b""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host of an address is this machine, where plain http shows nothing to a network."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class Courier(Protocol):

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -35,6 +35,7 @@ from windvane_privacy.errors import (
     BadMemberSignature,
     BoundBroken,
     MalformedEnvelope,
+    SetMismatch,
     ShareHeaderMismatch,
     SignatureInvalid,
     SoftwareTooOld,
@@ -200,6 +201,30 @@ def open_share(envelope: Envelope, manifest: Manifest, guardian: int, key: Round
     if plaintext[: len(header)] != header or len(plaintext) != len(header) + 8 * frame.elements:
         raise ShareHeaderMismatch
     return field.checked(np.frombuffer(plaintext, dtype="<u8", offset=len(header)).astype(np.uint64))
+
+
+def split_envelopes(answer: bytes, manifest: Manifest, members: int) -> list[bytes]:
+    """The envelopes of an answer to the `envelopes` parcel: for each accepted member in order, length u32 and bytes.
+
+    Raises:
+        MalformedEnvelope: an envelope of another length than the manifest fixes.
+        SetMismatch: fewer or more envelopes than accepted members.
+    """
+    length = envelope_length(manifest)
+    found, offset = [], 0
+    while offset < len(answer):
+        if int.from_bytes(answer[offset : offset + 4], "big") != length or offset + 4 + length > len(answer):
+            raise MalformedEnvelope
+        found.append(answer[offset + 4 : offset + 4 + length])
+        offset += 4 + length
+    if len(found) != members:
+        raise SetMismatch("There are not as many envelopes as accepted members.")
+    return found
+
+
+def join_envelopes(envelopes: Iterable[bytes]) -> bytes:
+    """The answer to the `envelopes` parcel: what `split_envelopes` reads."""
+    return b"".join(len(raw).to_bytes(4, "big") + raw for raw in envelopes)
 
 
 @lru_cache(maxsize=8)

@@ -34,7 +34,7 @@ from windvane_privacy import canonical, field, lot
 from windvane_privacy.agreement import check_agreement
 from windvane_privacy.ceremony import ClosedSet, check_floors, check_not_stopped, closed_set, fixed_lot
 from windvane_privacy.couriers import Courier, Parcel
-from windvane_privacy.envelope import commit_hash, envelope_length, open_share, parse_envelope, verify_envelope
+from windvane_privacy.envelope import commit_hash, open_share, parse_envelope, split_envelopes, verify_envelope
 from windvane_privacy.errors import (
     AlreadyOpened,
     BadMemberSignature,
@@ -42,7 +42,6 @@ from windvane_privacy.errors import (
     FederationTooSmall,
     GuardianNotPinned,
     LotBeforeClose,
-    MalformedEnvelope,
     MalformedInput,
     ManifestChanged,
     ManifestError,
@@ -355,30 +354,6 @@ class GuardianSession:
 
     def _exchange(self, kind: str, round_id: str, body: bytes = b"") -> bytes:
         return self._courier.exchange(Parcel(kind, round_id, body))
-
-
-def split_envelopes(answer: bytes, manifest: Manifest, members: int) -> list[bytes]:
-    """The envelopes of an answer to the `envelopes` parcel: for each accepted member in order, length u32 and bytes.
-
-    Raises:
-        MalformedEnvelope: an envelope of another length than the manifest fixes.
-        SetMismatch: fewer or more envelopes than accepted members.
-    """
-    length = envelope_length(manifest)
-    found, offset = [], 0
-    while offset < len(answer):
-        if int.from_bytes(answer[offset : offset + 4], "big") != length or offset + 4 + length > len(answer):
-            raise MalformedEnvelope
-        found.append(answer[offset + 4 : offset + 4 + length])
-        offset += 4 + length
-    if len(found) != members:
-        raise SetMismatch("There are not as many envelopes as accepted members.")
-    return found
-
-
-def join_envelopes(envelopes: list[bytes]) -> bytes:
-    """The answer to the `envelopes` parcel: what `split_envelopes` reads."""
-    return b"".join(len(raw).to_bytes(4, "big") + raw for raw in envelopes)
 
 
 def _check_name(round_id: str) -> None:

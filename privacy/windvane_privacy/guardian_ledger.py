@@ -6,6 +6,7 @@ Rules kept here:
 * `ready -> nonce -> opened` (or `ready -> opened` for a guardian that was away at the lot), never back, never deleted;
 * what was written once is never changed: a retry sends the same bytes;
 * the opened result is on the disk before its first byte leaves;
+* a row has no printable form: neither its nonce nor its result can reach a log by accident;
 * a damaged file is refused altogether: unlike a member, a guardian reads nothing from it.
 """
 
@@ -25,7 +26,7 @@ from windvane_privacy.sqlite_file import FileKind, SqliteFile, create_file
 FILE = FileKind("guardian.db", application_id=0x57564731, format=1)  # "WVG1"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class GuardianRound:
     """One row: the bytes of a round as they were sent, or are to be sent. Unset until their step is done."""
 

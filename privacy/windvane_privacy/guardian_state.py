@@ -75,7 +75,9 @@ def init_guardian(folder: Path, name: str, group: str) -> bytes:
         StateExists: the folder is set up already.
         MalformedInput: the name or the group is not printable text of 1 to 200 characters.
         KeyFileTooOpen, ConfigurationError: the folder cannot be used.
+        UnsupportedPlatform: no file locks here.
     """
+    keyfiles.require_platform()
     key = SigningKey.generate()
     card = make_card(key, name, group)
     keyfiles.secure_folder(folder)

@@ -120,6 +120,23 @@ def read_secret(path: Path) -> bytes:
     return data
 
 
+def check_private(path: Path) -> None:
+    """Return if a file that is read by others' code (a database) is there and its owner's alone.
+
+    Raises:
+        KeyFileTooOpen: others can read it or enter its folder, or it belongs to another user.
+        ConfigurationError: it is missing, a link, or no plain file.
+    """
+    _check_folder(path.parent)
+    try:
+        found = path.lstat()
+    except OSError:
+        raise ConfigurationError(f"The file {path.name} is missing.") from None
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigurationError(f"{path.name} is a link or no plain file.")
+    _refuse_open(found, path.name)
+
+
 def sync_folder(folder: Path) -> None:
     """Bring a folder's names to the disk; where folders cannot be synced (Windows) nothing happens."""
     if not _POSIX:

@@ -41,9 +41,9 @@ def is_hash(value: JsonValue) -> bool:
 
 
 def is_day(value: JsonValue) -> bool:
-    """Whether a value is a day of the form 2026-07-01."""
+    """Whether a value is a day of the form 2026-07-01, in a year of which windows can be reckoned (2000 to 2999)."""
     try:
-        return isinstance(value, str) and date.fromisoformat(value).isoformat() == value
+        return isinstance(value, str) and date.fromisoformat(value).isoformat() == value and value[0] == "2"
     except ValueError:
         return False
 
@@ -196,16 +196,15 @@ def signed_by(leaf: Leaf, public: bytes) -> bool:
 
 
 def first_of(
-    leaves: Sequence[Leaf], kind: str, round_id: str, *, public: bytes | None = None, guardian: int | None = None
+    leaves: Sequence[Leaf], kind: str, round_id: str, *, public: bytes, guardian: int | None = None
 ) -> Leaf | None:
-    """The first leaf of this kind and round. With `public`, leaves that this key did not sign are passed over; with
-    `guardian`, leaves of other guardians."""
+    """The first leaf of this kind and round that this key signed; with `guardian`, leaves of others are passed over."""
     for leaf in leaves:
         if leaf.type != kind or leaf.round != round_id:
             continue
         if guardian is not None and leaf.fields.get("guardian") != guardian:
             continue
-        if public is None or signed_by(leaf, public):
+        if signed_by(leaf, public):
             return leaf
     return None
 

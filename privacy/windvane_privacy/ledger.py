@@ -17,7 +17,6 @@ Why in two phases: docs/protocol.md, "Commit, receipt, reveal".
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from types import TracebackType
 from typing import Protocol
 
 from windvane_privacy import canonical
+from windvane_privacy.envelope import commit_hash
 from windvane_privacy.errors import (
     CommitMismatch,
     IllegalTransition,
@@ -37,6 +37,7 @@ from windvane_privacy.errors import (
     NeedsApproval,
     ReceiptRefused,
 )
+from windvane_privacy.leaf import leaf_hash
 from windvane_privacy.ledger_schema import (
     FILE,
     GENESIS,
@@ -48,11 +49,9 @@ from windvane_privacy.ledger_schema import (
     people_hash,
     schema,
 )
-from windvane_privacy.ledger_view import COMMIT_LABEL, Admission, LedgerView
+from windvane_privacy.ledger_view import Admission, LedgerView
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.sqlite_file import SqliteFile, create_file
-
-_LEAF_PREFIX = b"\0"
 
 
 class ReceiptLike(Protocol):
@@ -179,7 +178,7 @@ class Ledger(LedgerView):
             if approved[0] != manifest.sha256:
                 raise ManifestChanged
             drawn = make(self._admission(manifest.rho, lifetime_cap))
-            if hashlib.sha256(COMMIT_LABEL + drawn.envelope).hexdigest() != drawn.commit_hash:
+            if commit_hash(drawn.envelope) != drawn.commit_hash:
                 raise CommitMismatch
             self._insert(
                 manifest,
@@ -206,8 +205,7 @@ class Ledger(LedgerView):
             IllegalTransition: the round is not `drawn`.
         """
         entry = self._require(round_id, State.DRAWN)
-        leaf = entry.commitment_leaf or b""
-        if receipt.leaf_hash != hashlib.sha256(_LEAF_PREFIX + leaf).hexdigest():
+        if receipt.leaf_hash != leaf_hash(entry.commitment_leaf or b""):
             raise ReceiptRefused("It is about another entry.")
         with self._transaction():
             self._update(round_id, "state = 'committed', receipt = ?", receipt.raw)

@@ -8,7 +8,8 @@ Rules kept here:
 * nothing is deleted, and what was agreed, charged and committed never changes: the database itself refuses it, whatever
   program writes;
 * the envelope leaves the database when the round ends; the noisy vector may leave it afterwards and never comes back;
-* each entry's hash covers its frozen columns, its people and the entry before it.
+* each entry's hash covers its frozen columns, its people and the entry before it;
+* what holds a vector or pseudonyms has no printable form: nothing of it can reach a log by accident.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class BurnReason(StrEnum):
     """The coordinator stopped the round in the log."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Drawn:
     """Everything that one draw makes, ready to be stored; made inside the transaction that stores it.
 
@@ -74,7 +75,7 @@ class Drawn:
     versions: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RoundEntry:
     """One round as the ledger holds it. Bytes are None where they do not exist (yet, or any more).
 

@@ -10,19 +10,18 @@ Rules kept here:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from windvane_privacy import canonical
+from windvane_privacy.budget import Overlap
+from windvane_privacy.envelope import commit_hash
 from windvane_privacy.ledger_schema import GENESIS, BurnReason, RoundEntry, State, entry_hash, people_hash
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.sqlite_file import SqliteFile
 
 Admission = Callable[[bytes], bool]
 """Whether one more round keeps a person within the lifetime cap; looks at that person's own charges only."""
-
-COMMIT_LABEL = b"windvane/1/commit\0"
 
 
 class LedgerView:
@@ -83,13 +82,16 @@ class LedgerView:
         """Approved rounds in order."""
         return [str(row[0]) for row in self._sql.execute("SELECT round_id FROM approval ORDER BY rowid").fetchall()]
 
-    def overlapping_rho(self, manifest: Manifest) -> Fraction:
-        """rho already charged for other rounds whose events overlap this one's."""
+    def overlap(self, manifest: Manifest) -> Overlap:
+        """What is already charged for other rounds whose events overlap this one's."""
         rows = self._sql.execute(
-            "SELECT rho_num, rho_den FROM round WHERE round_id <> ? AND events_from < ? AND ? < events_to",
+            "SELECT rho_num, rho_den, h FROM round WHERE round_id <> ? AND events_from < ? AND ? < events_to",
             (manifest.round, manifest.events.to, manifest.events.from_),
         ).fetchall()
-        return sum((Fraction(num, den) for num, den in rows), Fraction(0))
+        return Overlap(
+            sum((Fraction(num, den) for num, den, _ in rows), Fraction(0)),
+            sum((h * Fraction(num, den) for num, den, h in rows), Fraction(0)),
+        )
 
     def lifetime(self) -> tuple[int, Fraction]:
         """Charged rounds, and the most that one person can have spent here."""
@@ -147,7 +149,7 @@ class LedgerView:
             ):
                 return "The chain of its entries is broken."
             envelope = columns["envelope"]
-            if envelope and hashlib.sha256(COMMIT_LABEL + envelope).hexdigest() != columns["commit_hash"]:
+            if envelope and commit_hash(envelope) != columns["commit_hash"]:
                 return "A stored envelope is not the one that was committed."
             previous = columns["entry_hash"]
         return None if self._meta("chain_head") == previous else "The end of its chain is missing."

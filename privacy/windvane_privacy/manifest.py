@@ -14,6 +14,7 @@ References: docs/mechanism.md (bounds, noise), docs/protocol.md (who signs what)
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
@@ -22,6 +23,7 @@ import msgspec
 from windvane_privacy import canonical
 from windvane_privacy.catalogue import KINDS, POOLED, SIGNALS, Catalogue, Family, greedy_pairs
 from windvane_privacy.errors import CapacityExceeded, MalformedInput, ManifestError
+from windvane_privacy.leaf import is_day
 
 SCHEMA = "windvane/manifest/v1"
 FIELD_PRIME = 2**64 - 2**32 + 1
@@ -31,6 +33,8 @@ D_SCALE, T_SCALE = 12, 5
 MIN_SHARE_SCALE = 26
 """Least s_i: two in vote units, so that a sum of discrete Gaussians is one (docs/mechanism.md, tau)."""
 LEAD_DAYS = 14
+MOST_COMPARED = 100
+"""Families of a pair list at most, so that no manifest makes its readers compute for ever."""
 
 
 class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}):
@@ -226,11 +230,13 @@ def smallest_cohort(roster: int, G: int) -> int:
 
 
 def parse_time(text: str) -> datetime:
-    """An RFC 3339 UTC time ending in `Z`, whole seconds.
+    """An RFC 3339 UTC time ending in `Z`, whole seconds, of the years 2000 to 2999 (windows are reckoned from it).
 
     Raises:
         MalformedInput: another form.
     """
+    if not text.startswith("2"):
+        raise MalformedInput("a time is not of the form 2026-07-01T00:00:00Z")
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError as error:
@@ -278,37 +284,39 @@ def check(manifest: Manifest) -> None:
         raise CapacityExceeded
 
 
-def _findings(m: Manifest) -> list[tuple[bool, str]]:
+def _findings(m: Manifest) -> Iterator[tuple[bool, str]]:
+    # One at a time: what is reckoned further down stands on what was found sound further up.
     catalogue = m.catalogue
     ids = set(catalogue.ids)
     order = m.pair_source.order
-    return [
-        (m.schema != SCHEMA, "The manifest is of another version."),
-        (m.signals != tuple(SIGNALS), "The layout must have the five signals in their order."),
-        (not m.pooled and not set(m.kinds) <= set(KINDS) - {"other"}, "A kind of work is not in the closed list."),
-        (len(set(m.kinds)) != len(m.kinds) or not m.kinds, "A kind of work is missing or listed twice."),
-        (len(order) < 2 or len(set(order)) != len(order) or not set(order) <= ids, "The public order is malformed."),
-        (m.pairs != greedy_pairs(order, m.pair_source.cap), "The pair list does not follow from its public order."),
-        (sum(m.bounds.q) != m.bounds.Q or min(m.bounds.q) < 1, "Q is not the sum of the votes per signal."),
-        (m.bounds.C < 1 or m.bounds.tasks < 1, "A bound is below one."),
-        (m.noise.h < 1 or m.noise.s < 1, "The noise law is malformed."),
-        (m.noise.rho != _fraction(m.rho), "rho does not follow from s and Q."),
-        (m.share_scale < MIN_SHARE_SCALE, "A member's noise share is too small for its sum to be exact."),
-        (m.cohorts.G < 1 or m.cohorts.m_min != smallest_cohort(m.roster.members, m.cohorts.G), "m_min is wrong."),
-        (m.noise.h > max(1, m.cohorts.m_min // 2), "h is more than half of the smallest cohort."),
-        (m.roster.members < m.floors.roster, "The roster is below the manifest's own floor."),
-        (m.roster.people < m.floors.people, "The people in scope are below the manifest's own floor."),
-        (not m.demo and m.floors.roster < 36, "A real round needs a floor of 36 organisations in the roster."),
-        (not m.demo and m.floors.accepted < 30, "A real round needs a floor of 30 accepted organisations."),
-        (not m.demo and m.floors.people < 10_000, "A real round needs a floor of 10,000 people."),
-        (m.demo and (m.floors.roster < 20 or m.floors.people < 2_000), "A demonstration's floors are too low."),
-        (m.n != len(m.guardians) or not 2 <= m.t <= m.n, "t of n does not fit the guardians."),
-        ([g.index for g in m.guardians] != list(range(1, m.n + 1)), "Guardians are not numbered from 1."),
-        (len({g.identity for g in m.guardians}) != m.n, "Two guardians have one key."),
-        (m.stage not in ("1", "2"), "The stage of the range proofs is unknown."),
-        (m.log_batch not in ("now", "1d"), "The log's batch is unknown."),
-        *_date_findings(m),
-    ]
+    days = [day for family in m.families for day in (family.valid_from, family.retired_from) if day is not None]
+    yield m.schema != SCHEMA, "The manifest is of another version."
+    yield not all(is_day(day) for day in days), "A day of the catalogue is not of the form 2026-07-01."
+    yield m.signals != tuple(SIGNALS), "The layout must have the five signals in their order."
+    yield not m.pooled and not set(m.kinds) <= set(KINDS) - {"other"}, "A kind of work is not in the closed list."
+    yield len(set(m.kinds)) != len(m.kinds) or not m.kinds, "A kind of work is missing or listed twice."
+    yield not 2 <= len(order) <= MOST_COMPARED, "The public order has too few or too many families."
+    yield len(set(order)) != len(order) or not set(order) <= ids, "The public order is malformed."
+    yield m.pairs != greedy_pairs(order, m.pair_source.cap), "The pair list does not follow from its public order."
+    yield sum(m.bounds.q) != m.bounds.Q or min(m.bounds.q) < 1, "Q is not the sum of the votes per signal."
+    yield m.bounds.C < 1 or m.bounds.tasks < 1, "A bound is below one."
+    yield m.noise.h < 1 or m.noise.s < 1, "The noise law is malformed."
+    yield m.noise.rho != _fraction(m.rho), "rho does not follow from s and Q."
+    yield m.share_scale < MIN_SHARE_SCALE, "A member's noise share is too small for its sum to be exact."
+    yield m.cohorts.G < 1 or m.cohorts.m_min != smallest_cohort(m.roster.members, m.cohorts.G), "m_min is wrong."
+    yield m.noise.h > max(1, m.cohorts.m_min // 2), "h is more than half of the smallest cohort."
+    yield m.roster.members < m.floors.roster, "The roster is below the manifest's own floor."
+    yield m.roster.people < m.floors.people, "The people in scope are below the manifest's own floor."
+    yield not m.demo and m.floors.roster < 36, "A real round needs a floor of 36 organisations in the roster."
+    yield not m.demo and m.floors.accepted < 30, "A real round needs a floor of 30 accepted organisations."
+    yield not m.demo and m.floors.people < 10_000, "A real round needs a floor of 10,000 people."
+    yield m.demo and (m.floors.roster < 20 or m.floors.people < 2_000), "A demonstration's floors are too low."
+    yield m.n != len(m.guardians) or not 2 <= m.t <= m.n, "t of n does not fit the guardians."
+    yield [g.index for g in m.guardians] != list(range(1, m.n + 1)), "Guardians are not numbered from 1."
+    yield len({g.identity for g in m.guardians}) != m.n, "Two guardians have one key."
+    yield m.stage not in ("1", "2"), "The stage of the range proofs is unknown."
+    yield m.log_batch not in ("now", "1d"), "The log's batch is unknown."
+    yield from _date_findings(m)
 
 
 def _date_findings(m: Manifest) -> list[tuple[bool, str]]:

@@ -36,7 +36,6 @@ from windvane_privacy.errors import (
     GuardianNotPinned,
     LifetimeCapReached,
     LocalRhoAbovePolicy,
-    NeedsApproval,
     NoiseShareOutsidePolicy,
     PolicyMissing,
     PolicyRefusal,
@@ -50,6 +49,7 @@ MAX_POLICY_BYTES = 64 * 1024
 MOST_LIFETIME_RHO = Fraction(9, 8)
 """The software accepts no lifetime cap above this, whatever the file says: sixteen quarters at s = 104."""
 LEAST_GUARDIANS = 3
+NO_OVERLAP = budget.Overlap()
 _KEY = re.compile(r"[0-9a-f]{64}")
 _FRACTION = re.compile(r"[1-9]\d{0,8}(?:/[1-9]\d{0,8})?")
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
@@ -151,28 +151,19 @@ def policy_from(table: dict[str, object]) -> Policy:
     return policy
 
 
-def check_manifest(policy: Policy, manifest: Manifest, *, overlapping_rho: Fraction = Fraction(0)) -> None:
+def check_manifest(policy: Policy, manifest: Manifest, *, overlap: budget.Overlap = NO_OVERLAP) -> None:
     """Refuse a manifest that asks more than the policy allows; used by members and guardians alike.
 
-    `overlapping_rho`: what this member already spent on other rounds whose events overlap with this one's.
+    `overlap`: what this member already spent on other rounds whose events overlap with this one's; guardians spend
+    nothing.
 
     Raises:
         PolicyRefusal: the subclass that names what is refused; `DemoManifest` before all others.
         ManifestError: delta is not of an agreed form.
     """
-    for broken, refusal in _refusals(policy, manifest, overlapping_rho):
+    for broken, refusal in _refusals(policy, manifest, overlap):
         if broken:
             raise refusal
-
-
-def check_approval(policy: Policy, *, approved: bool) -> None:
-    """Refuse to go on without a person's approval where the policy wants one.
-
-    Raises:
-        NeedsApproval: `approval` is "human" and nobody approved this round.
-    """
-    if policy.approval == "human" and not approved:
-        raise NeedsApproval
 
 
 def installed_version() -> str:
@@ -183,10 +174,10 @@ def installed_version() -> str:
 # --- the comparison ---------------------------------------------------------------------------------------------------
 
 
-def _refusals(policy: Policy, m: Manifest, overlapping: Fraction) -> Iterator[tuple[bool, PolicyRefusal]]:
+def _refusals(policy: Policy, m: Manifest, overlap: budget.Overlap) -> Iterator[tuple[bool, PolicyRefusal]]:
     yield m.demo and not policy.demo, DemoManifest()
     floors = DEMO_FLOORS if m.demo else policy.floors
-    rho, h = m.rho + overlapping, m.noise.h
+    h = m.noise.h
     yield m.coordinator != policy.coordinator, CoordinatorNotPinned("The coordinator's key is another one.")
     yield m.log_origin != policy.log_origin, CoordinatorNotPinned("The name of the log is another one.")
     yield not _at_least(installed_version(), m.min_software), SoftwareTooOld("The manifest demands a newer version.")
@@ -195,9 +186,9 @@ def _refusals(policy: Policy, m: Manifest, overlapping: Fraction) -> Iterator[tu
     yield not _rules_known(m), SoftwareTooOld("A rule of this manifest is not one of this version's.")
     yield not _guardians_pinned(policy, m), GuardianNotPinned()
     yield (m.t, m.n) != (policy.guardians_t, policy.guardians_n), GuardianNotPinned("t of n is not the policy's.")
-    yield rho > policy.max_rho_per_quarter, RhoAbovePolicy()
-    # Overlapping rounds count at this round's h: two guardians who see one noised vector of a member see all of them.
-    yield h * rho > policy.max_rho_local_per_quarter, LocalRhoAbovePolicy("In this quarter.")
+    yield m.rho + overlap.rho > policy.max_rho_per_quarter, RhoAbovePolicy()
+    # Two guardians who see one noised vector of a member see all of them, each under its own round's h.
+    yield h * m.rho + overlap.local > policy.max_rho_local_per_quarter, LocalRhoAbovePolicy("In this quarter.")
     yield h * policy.max_rho_lifetime > policy.max_rho_local_lifetime, LocalRhoAbovePolicy("Over a person's lifetime.")
     yield m.rho > policy.max_rho_lifetime, LifetimeCapReached()
     yield m.roster.members < floors.roster, FederationTooSmall("Too few organisations in the roster.")

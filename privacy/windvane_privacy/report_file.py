@@ -104,7 +104,7 @@ class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_catalogue(families: Sequence[Family]) -> None:
-    """Refuse a catalogue that cannot be published; worth calling before a round is opened.
+    """Refuse a catalogue that cannot be published; called before a round is opened, and again for its report.
 
     Raises:
         ReportError: a label holds praise, a figure sign or markup; two ids share a path; ids and labels have

@@ -20,6 +20,7 @@ from itertools import pairwise
 import msgspec
 
 from windvane_privacy import canonical
+from windvane_privacy.cards import MAX_CARD_BYTES, read_signed_card, sign_card
 from windvane_privacy.errors import (
     MalformedInput,
     RosterNotSuccessor,
@@ -27,7 +28,7 @@ from windvane_privacy.errors import (
     SignatureInvalid,
     UnknownMember,
 )
-from windvane_privacy.identity import KEY_ED25519, SigningKey, check_public, key_id, verify
+from windvane_privacy.identity import KEY_ED25519, SigningKey, key_id, verify
 from windvane_privacy.leaf import is_day, is_hash, is_round, is_signature
 
 BANDS: dict[str, int] = {
@@ -46,7 +47,6 @@ ROSTER_LABEL = b"windvane/1/roster\0"
 ENROLMENT_LABEL = b"windvane/1/enrolment\0"
 GUARDIANS_NEEDED = 2
 MAX_NAME = 200
-_MAX_CARD_BYTES = 8192
 _MAX_ROSTER_BYTES = 1 << 24
 _STATES = frozenset({"active", "left", "revoked"})
 
@@ -178,7 +178,7 @@ class Endorsement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             MalformedInput: not of this form.
         """
         try:
-            found = msgspec.convert(canonical.decode(raw, max_bytes=_MAX_CARD_BYTES), cls)
+            found = msgspec.convert(canonical.decode(raw, max_bytes=MAX_CARD_BYTES), cls)
         except msgspec.ValidationError:
             raise MalformedInput from None
         if not (is_hash(found.sha256) and is_hash(found.key) and is_signature(found.sig)):
@@ -329,7 +329,7 @@ def make_enrolment(key: SigningKey, name: str, band: str, ties: Iterable[str]) -
         "band": band,
         "ties": sorted(set(ties)),
     }
-    raw = canonical.encode({**body, "sig": key.sign(ENROLMENT_LABEL, canonical.encode(body)).hex()})
+    raw = sign_card(body, ENROLMENT_LABEL, key)
     read_enrolment(raw)
     return raw
 
@@ -342,19 +342,7 @@ def read_enrolment(raw: bytes) -> Enrolment:
         KeyRefused: a low-order or non-canonical key.
         SignatureInvalid: signed by another key, or altered.
     """
-    value = canonical.decode(raw, max_bytes=_MAX_CARD_BYTES)
-    try:
-        card = msgspec.convert(value, Enrolment)
-    except msgspec.ValidationError:
-        raise MalformedInput from None
-    sound = card.schema == ENROLMENT_SCHEMA and is_name(card.name) and card.band in BANDS and _sound_ties(card.ties)
-    if not (sound and is_hash(card.key) and is_signature(card.sig)):
-        raise MalformedInput
-    public = bytes.fromhex(card.key)
-    check_public(public)
-    del value["sig"]
-    verify(public, bytes.fromhex(card.sig), ENROLMENT_LABEL, canonical.encode(value))
-    return card
+    return read_signed_card(raw, Enrolment, ENROLMENT_LABEL, "key", _sound_enrolment)
 
 
 def is_name(text: str) -> bool:
@@ -372,6 +360,11 @@ def _sound_member(member: RosterMember) -> bool:
         and member.band in BANDS
         and _sound_ties(member.ties)
     )
+
+
+def _sound_enrolment(card: Enrolment) -> bool:
+    named = card.schema == ENROLMENT_SCHEMA and is_name(card.name) and card.band in BANDS and _sound_ties(card.ties)
+    return named and is_hash(card.key) and is_signature(card.sig)
 
 
 def _sound_ties(ties: tuple[str, ...]) -> bool:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import msgspec
 
 from windvane_privacy import canonical, manifest
+from windvane_privacy.cards import read_signed_card, sign_card
 from windvane_privacy.errors import MalformedInput, ManifestSignatureInvalid, SignatureInvalid
 from windvane_privacy.identity import KEY_ED25519, SigningKey, check_public, key_id, verify
 from windvane_privacy.leaf import is_hash, is_signature
@@ -25,7 +26,6 @@ MANIFEST_LABEL = b"windvane/1/manifest\0"
 CARD_LABEL = b"windvane/1/guardian-card\0"
 FEDERATION_SCHEMA = "windvane/federation/v1"
 CARD_SCHEMA = "windvane/guardian-card/v1"
-_MAX_CARD_BYTES = 8192
 
 
 # --- manifest --------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def make_card(key: SigningKey, name: str, group: str) -> bytes:
         MalformedInput: the name or the group is not printable text of 1 to 200 characters.
     """
     body = {"schema": CARD_SCHEMA, "name": name, "group": group, "identity": key.public.hex()}
-    raw = canonical.encode({**body, "sig": key.sign(CARD_LABEL, canonical.encode(body)).hex()})
+    raw = sign_card(body, CARD_LABEL, key)
     read_card(raw)
     return raw
 
@@ -143,21 +143,9 @@ def read_card(raw: bytes) -> GuardianCard:
         KeyRefused: a low-order or non-canonical key.
         SignatureInvalid: signed by another key, or altered.
     """
-    value = canonical.decode(raw, max_bytes=_MAX_CARD_BYTES)
-    try:
-        card = msgspec.convert(value, GuardianCard)
-    except msgspec.ValidationError:
-        raise MalformedInput from None
-    if not (
-        card.schema == CARD_SCHEMA
-        and is_signature(card.sig)
-        and is_name(card.name)
-        and is_name(card.group)
-        and is_hash(card.identity)
-    ):
-        raise MalformedInput
-    public = bytes.fromhex(card.identity)
-    check_public(public)
-    del value["sig"]
-    verify(public, bytes.fromhex(card.sig), CARD_LABEL, canonical.encode(value))
-    return card
+    return read_signed_card(raw, GuardianCard, CARD_LABEL, "identity", _sound_card)
+
+
+def _sound_card(card: GuardianCard) -> bool:
+    named = card.schema == CARD_SCHEMA and is_name(card.name) and is_name(card.group)
+    return named and is_hash(card.identity) and is_signature(card.sig)

@@ -5,7 +5,8 @@ Rules kept here:
 * everything it knows lies in its folder: key, federation, database, published site; a new object on the same folder
   goes on where the last one stopped;
 * it holds no key that opens an envelope, and never asks for one;
-* set-up happens once and never replaces a key.
+* set-up happens once and never replaces a key;
+* a database that is missing is never made anew by opening it: it would be a second, empty log.
 
     state/
       coordinator.key      identity key, 0600
@@ -17,19 +18,20 @@ Rules kept here:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from windvane_privacy.couriers import Parcel
 from windvane_privacy.errors import ConfigurationError, MalformedInput, NotReady, StateExists
 from windvane_privacy.identity import SigningKey
-from windvane_privacy.keyfiles import read_secret, secure_folder, write_secret
+from windvane_privacy.keyfiles import check_private, read_secret, require_platform, secure_folder, write_secret
 from windvane_privacy.roster import RosterGuardian, is_name
 from windvane_privacy.signed import FEDERATION_SCHEMA, Federation, decode_federation, read_card
 from windvane_privacy.sums import CohortSums
 from windvane_server.agreed import Agreements
 from windvane_server.chain import Chain
+from windvane_server.desk import Clock, Desk
 from windvane_server.inbox import Inbox
 from windvane_server.plan_round import RoundPlan
 from windvane_server.publishing import Publisher
@@ -57,7 +59,9 @@ def init_coordinator(
         StateExists: the folder is already set up.
         MalformedInput, KeyRefused, SignatureInvalid: a card or a name is not of the agreed form.
         ConfigurationError: fewer than three guardians, or two of one key or one group.
+        UnsupportedPlatform: no file locks here.
     """
+    require_platform()
     if not is_name(name):
         raise MalformedInput("The federation's name is 1 to 200 printable characters.")
     cards = [read_card(raw) for raw in guardians]
@@ -90,23 +94,27 @@ def init_coordinator(
 class Coordinator:
     """A set-up coordinator on its folder. `clock` tells the time in UTC."""
 
-    def __init__(self, state: Path, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(self, state: Path, clock: Clock = utc_now) -> None:
         """Open the folder.
 
         Raises:
-            ConfigurationError: it is not set up, or its database is damaged or newer than this version.
-            KeyFileTooOpen: others can read the key.
+            ConfigurationError: it is not set up, or its database is missing, damaged or newer than this version.
+            KeyFileTooOpen: others can read the key or the database.
+            UnsupportedPlatform: no file locks here.
         """
+        require_platform()
         self.state = state
         key = SigningKey.from_raw(read_secret(state / KEY_FILE))
         self.federation = decode_federation(read_secret(state / FEDERATION_FILE))
         if self.federation.coordinator != key.public.hex():
             raise ConfigurationError("The key and federation.json do not belong together.")
+        check_private(state / DATABASE)
         self.store = Store(state / DATABASE)
-        chain, agreements = Chain(self.federation.log_origin, key), Agreements()
-        self._rounds = Rounds(self.store, chain, self.federation, agreements, key, clock)
-        self._publisher = Publisher(self.store, chain, self.federation, agreements, key, clock)
-        self._inbox = Inbox(self.store, chain, self.federation, agreements, clock, self._after_nonce)
+        chain = Chain(self.federation.log_origin, key)
+        desk = Desk(self.store, chain, self.federation, Agreements(), clock)
+        self._rounds = Rounds(desk, key)
+        self._publisher = Publisher(desk, key)
+        self._inbox = Inbox(desk, self._after_nonce)
 
     @property
     def site(self) -> Path:

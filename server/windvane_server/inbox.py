@@ -45,36 +45,23 @@ from windvane_privacy.identity import KEY_ED25519, key_id
 from windvane_privacy.log import Leaf, read_leaf, verify_leaf
 from windvane_privacy.manifest import Manifest, parse_time
 from windvane_privacy.roster import read_enrolment
-from windvane_privacy.signed import Federation
-from windvane_server.agreed import Agreements, round_state, signed_roster
-from windvane_server.chain import Chain, slot
+from windvane_server.agreed import round_state, signed_roster
+from windvane_server.chain import slot
+from windvane_server.desk import Desk, Part
 from windvane_server.inbox_guardians import GuardianInbox
 from windvane_server.schema import envelopes, members, rounds
-from windvane_server.store import Store
 
 MAX_MEMBERS = 20_000
 
 
-class Inbox:
-    """Takes parcels for one coordinator. `clock` tells the time in UTC."""
+class Inbox(Part):
+    """Takes parcels for one coordinator. `after_nonce`: see `GuardianInbox`."""
 
-    def __init__(
-        self,
-        store: Store,
-        chain: Chain,
-        federation: Federation,
-        agreements: Agreements,
-        clock: Callable[[], datetime],
-        after_nonce: Callable[[str], None],
-    ) -> None:
-        self._store = store
-        self._chain = chain
-        self._federation = federation
-        self._agreements = agreements
-        self._clock = clock
-        guardians = GuardianInbox(store, chain, federation, agreements, after_nonce)
+    def __init__(self, desk: Desk, after_nonce: Callable[[str], None]) -> None:
+        super().__init__(desk)
+        guardians = GuardianInbox(desk, after_nonce)
         self._kinds: dict[str, Callable[[Parcel], bytes]] = {
-            "federation": lambda _parcel: federation.encode(),
+            "federation": lambda _parcel: self._federation.encode(),
             "rounds": self._rounds,
             "state": self._state,
             "manifest": self._manifest,

@@ -16,13 +16,14 @@ from collections.abc import Callable
 
 from sqlalchemy import Connection, select
 
-from windvane_privacy import canonical, lot
+from windvane_privacy import canonical
+from windvane_privacy.ceremony import check_nonce
 from windvane_privacy.couriers import Parcel
+from windvane_privacy.envelope import join_envelopes
 from windvane_privacy.errors import (
     AlreadyOpened,
     EntryConflict,
     MalformedLeaf,
-    NonceMismatch,
     NotReady,
     RosterError,
     SetMismatch,
@@ -31,10 +32,8 @@ from windvane_privacy.errors import (
 from windvane_privacy.identity import KEY_ED25519, KEY_KEM, key_id
 from windvane_privacy.log import Leaf, verify_leaf
 from windvane_privacy.roster import Endorsement, RosterGuardian, SignedRoster, verify_roster
-from windvane_privacy.signed import Federation
 from windvane_privacy.tally import max_result_bytes, read_result, tally
 from windvane_server.agreed import (
-    Agreements,
     check_closed,
     drawn_cohorts,
     guardian_by_key,
@@ -42,26 +41,16 @@ from windvane_server.agreed import (
     round_state,
     signed_roster,
 )
-from windvane_server.chain import Chain, slot
+from windvane_server.chain import slot
+from windvane_server.desk import Desk, Part
 from windvane_server.schema import endorsements, envelopes, results, rounds
-from windvane_server.store import Store
 
 
-class GuardianInbox:
+class GuardianInbox(Part):
     """Takes guardians' parcels and entries. `after_nonce` is called with the round after each nonce."""
 
-    def __init__(
-        self,
-        store: Store,
-        chain: Chain,
-        federation: Federation,
-        agreements: Agreements,
-        after_nonce: Callable[[str], None],
-    ) -> None:
-        self._store = store
-        self._chain = chain
-        self._federation = federation
-        self._agreements = agreements
+    def __init__(self, desk: Desk, after_nonce: Callable[[str], None]) -> None:
+        super().__init__(desk)
         self._after_nonce = after_nonce
 
     def endorse(self, parcel: Parcel) -> bytes:
@@ -103,10 +92,8 @@ class GuardianInbox:
         with self._store.read() as connection:
             agreed = self._agreements.of(connection, leaf.round)
             self._check_set(connection, leaf)
-        nonce = bytes.fromhex(leaf.fields["nonce"])
-        promised = agreed.manifest.guardians[guardian.index - 1].nonce_commitment
-        if lot.nonce_commitment(leaf.round, guardian.index, nonce) != promised:
-            raise NonceMismatch
+        entry = agreed.manifest.guardians[guardian.index - 1]
+        check_nonce(leaf, entry, leaf.round, leaf.fields["set_root"])
         receipt = self._once(leaf, frozenset({"closed"}), "The lot is already drawn without it.")
         self._after_nonce(leaf.round)
         return receipt
@@ -165,7 +152,7 @@ class GuardianInbox:
             rows = connection.execute(
                 select(envelopes.c.raw).where(envelopes.c.round == parcel.round_id).order_by(envelopes.c.member)
             ).scalars()
-            return b"".join(len(raw).to_bytes(4, "big") + raw for raw in rows)
+            return join_envelopes(rows)
 
     def _once(self, leaf: Leaf, states: frozenset[str], otherwise: str) -> bytes:
         """Append a guardian's entry if its slot is free and the round is in one of `states`."""

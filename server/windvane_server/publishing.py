@@ -10,8 +10,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from pathlib import Path
 
 from sqlalchemy import Connection, Row, select
@@ -20,14 +19,13 @@ from windvane_privacy.direction import PublicFacts, public_facts
 from windvane_privacy.errors import NotReady, NotYetPublished, SpareShareMismatch, UnknownManifest
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.manifest import Manifest, parse_time
-from windvane_privacy.signed import Federation
 from windvane_privacy.sums import CohortSums
 from windvane_privacy.transitions import quarter_of
-from windvane_server.agreed import Agreements, signed_roster
-from windvane_server.chain import Chain, slot
+from windvane_server.agreed import signed_roster
+from windvane_server.chain import slot
+from windvane_server.desk import Desk, Part
 from windvane_server.preparing import read_planned
 from windvane_server.schema import envelopes, reports, rounds, sums
-from windvane_server.store import Store
 
 WHY_NOT = {
     "roster": "Fewer organisations are enrolled than a round needs, so this round was not opened.",
@@ -42,24 +40,12 @@ WHY_NOT = {
 """The one sentence of a report without claims, by the reason that the round has in the database."""
 
 
-class Publisher:
-    """Publishes rounds of one coordinator. `clock` tells the time in UTC."""
+class Publisher(Part):
+    """Publishes rounds of one coordinator. `key`: the coordinator's identity key."""
 
-    def __init__(
-        self,
-        store: Store,
-        chain: Chain,
-        federation: Federation,
-        agreements: Agreements,
-        key: SigningKey,
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._store = store
-        self._chain = chain
-        self._federation = federation
-        self._agreements = agreements
+    def __init__(self, desk: Desk, key: SigningKey) -> None:
+        super().__init__(desk)
         self._key = key
-        self._clock = clock
 
     def publish(self, round_id: str, out: Path, *, breaks: Sequence[str] = ()) -> Path:
         """Write the site into `out` and log it; returns the folder of the site.

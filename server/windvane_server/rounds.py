@@ -15,13 +15,13 @@ Source: docs/protocol.md (life of a round).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Row, func, select
 
 from windvane_privacy import lot
 from windvane_privacy import manifest as manifests
+from windvane_privacy.ceremony import is_enough
 from windvane_privacy.errors import (
     FederationTooSmall,
     MalformedInput,
@@ -38,15 +38,15 @@ from windvane_privacy.leaf import ABORTED, is_round
 from windvane_privacy.manifest import LEAD_DAYS, Manifest, format_time, parse_time
 from windvane_privacy.report_file import check_catalogue
 from windvane_privacy.roster import Roster, SignedRoster, sign_roster
-from windvane_privacy.signed import Federation, sign_manifest
+from windvane_privacy.signed import sign_manifest
 from windvane_privacy.sums import CohortSums
 from windvane_privacy.tally import read_result, tally
-from windvane_server.agreed import Agreements, drawn_cohorts, guardian_of, signed_roster
-from windvane_server.chain import Chain, slot
+from windvane_server.agreed import drawn_cohorts, guardian_of, signed_roster
+from windvane_server.chain import slot
+from windvane_server.desk import Desk, Part
 from windvane_server.plan_round import RoundPlan, build_manifest, too_small
 from windvane_server.preparing import bare_guardians, enrolled, next_roster, ready_guardians, standing
 from windvane_server.schema import envelopes, reports, results, rosters, rounds, sums
-from windvane_server.store import Store
 
 ABORT_REASONS = ("legal", "wrong_configuration", "software_fault", "guardian_lost", "key_loss")
 """Why a round may be stopped by hand: what the public log says about it."""
@@ -54,24 +54,12 @@ LOT_WAIT = timedelta(days=2)
 """How long the lot waits for a guardian's nonce before it is drawn without."""
 
 
-class Rounds:
-    """Rounds of one coordinator. `clock` tells the time in UTC."""
+class Rounds(Part):
+    """Rounds of one coordinator. `key`: the coordinator's identity key."""
 
-    def __init__(
-        self,
-        store: Store,
-        chain: Chain,
-        federation: Federation,
-        agreements: Agreements,
-        key: SigningKey,
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._store = store
-        self._chain = chain
-        self._federation = federation
-        self._agreements = agreements
+    def __init__(self, desk: Desk, key: SigningKey) -> None:
+        super().__init__(desk)
         self._key = key
-        self._clock = clock
 
     # --- before the quarter ---
 
@@ -170,8 +158,7 @@ class Rounds:
             root = lot.set_root(accepted)
             fields = {"set_root": root, "members": len(accepted)}
             self._chain.say(connection, "round-closed", round_id, fields, now, slot("round-closed", round_id))
-            needed = max(manifest.floors.accepted, manifest.cohorts.G * manifest.cohorts.m_min)
-            enough = len(accepted) >= needed
+            enough = is_enough(manifest, len(accepted))
             self._set(
                 connection,
                 round_id,

@@ -13,6 +13,7 @@ from windvane_privacy import canonical, log
 from windvane_privacy.couriers import Parcel
 from windvane_privacy.errors import (
     DemoManifest,
+    GuardianNotPinned,
     InconsistentCheckpoint,
     LogIncomplete,
     ManifestChanged,
@@ -28,6 +29,7 @@ from windvane_privacy.errors import (
 )
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.ledger_schema import State
+from windvane_privacy.policy import PinnedGuardian
 from windvane_privacy.roster import SignedRoster, sign_roster
 from windvane_privacy.signed import sign_manifest
 
@@ -190,6 +192,39 @@ def test_a_member_that_is_not_in_the_roster_does_not_send(world: MemberWorld) ->
         )  # fmt: skip
 
 
+def _log_of(world: MemberWorld, leaves: list[bytes]) -> log.Scan:
+    """A whole log of these entries, with a head that the coordinator signed."""
+    key, origin = _coordinator(world), world.manifest.log_origin
+    head = log.first_head(origin)
+    for raw in leaves:
+        head = log.next_head(head, log.leaf_hash(raw))
+    signed = log.make_head(len(leaves), head, "2026-10-02", origin, key)
+    answer = log.encode_leaves(0, log.first_head(origin), leaves, signed)
+    return log.scan(answer, key.public, origin, start=0, previous=None, seen=None)
+
+
+def test_a_round_key_that_came_into_the_log_after_the_manifest_is_refused(world: MemberWorld) -> None:
+    shown = list(world.log().leaves)
+    late = next(leaf for leaf in shown if leaf.hash == world.manifest.guardians[0].ready_leaf)
+    reordered = [leaf.raw for leaf in shown if leaf is not late]
+    reordered.insert(1 + next(i for i, raw in enumerate(reordered) if b'"round-opened"' in raw), late.raw)
+    with pytest.raises(ManifestError, match="guardian"):
+        verify_agreement(
+            world.small.send("manifest"), world.small.send("roster"), _log_of(world, reordered), round_id=ROUND,
+            policy=world.state.policy, key=world.state.key, accepted=None,
+        )  # fmt: skip
+
+
+def test_a_guardian_that_is_not_pinned_is_refused(world: MemberWorld) -> None:
+    others = [*world.state.policy.guardians[1:], PinnedGuardian("Another", "5" * 64, "another group")]
+    narrow = msgspec.structs.replace(world.state.policy, guardians=tuple(others))
+    with pytest.raises(GuardianNotPinned):
+        verify_agreement(
+            world.small.send("manifest"), world.small.send("roster"), world.log(), round_id=ROUND, policy=narrow,
+            key=world.state.key, accepted=None,
+        )  # fmt: skip
+
+
 def test_a_round_key_that_its_guardian_did_not_log_is_refused(world: MemberWorld) -> None:
     """The coordinator puts its own key in a guardian's place, in manifest and log alike."""
     from windvane_privacy.identity import KEY_KEM, key_id
@@ -199,18 +234,13 @@ def test_a_round_key_that_its_guardian_did_not_log_is_refused(world: MemberWorld
     entry = world.manifest.guardians[0]
     swapped = msgspec.structs.replace(entry, round_key=own.hex(), round_key_id=key_id(KEY_KEM, own))
     manifest = msgspec.structs.replace(world.manifest, guardians=(swapped, *world.manifest.guardians[1:]))
-    key, origin = _coordinator(world), manifest.log_origin
+    key = _coordinator(world)
     leaves = []
     for leaf in world.log().leaves:
         opened = leaf.type == "round-opened"
         fields = {"manifest": manifest.sha256, "day": leaf.fields["day"]}
         leaves.append(log.make_leaf("round-opened", ROUND, fields, key) if opened else leaf.raw)
-    head = log.first_head(origin)
-    for raw in leaves:
-        head = log.next_head(head, log.leaf_hash(raw))
-    signed = log.make_head(len(leaves), head, "2026-10-02", origin, key)
-    answer = log.encode_leaves(0, log.first_head(origin), leaves, signed)
-    forged = log.scan(answer, key.public, origin, start=0, previous=None, seen=None)
+    forged = _log_of(world, leaves)
     with pytest.raises(ManifestError, match="guardian"):
         verify_agreement(
             sign_manifest(manifest, key), world.small.send("roster"), forged, round_id=ROUND,

@@ -15,6 +15,7 @@ import pytest
 from manifests import coordinator_key, make_guardians, make_manifest
 from windvane_client.collect import CollectReport, collect
 from windvane_client.evidence import StoredEvidence
+from windvane_client.ids import KeyedIds
 from windvane_client.state import LogFolder, MemberSettings, MemberState
 from windvane_client.store import EventStore
 from windvane_privacy.catalogue import Family
@@ -282,3 +283,32 @@ def test_an_alias_stands_for_a_family_of_the_catalogue(state: MemberState) -> No
     (state.folder / "aliases.toml").write_text('"our-deployment" = "no-such-model"\n')
     with pytest.raises(ConfigurationError):
         run(state)
+
+
+def test_work_that_was_read_after_the_outcomes_were_built_is_not_forgotten(state: MemberState) -> None:
+    log(state).write_text(conversation("c1"))
+    run(state)
+    evidence = StoredEvidence(state)
+    assert evidence.outcomes(MANIFEST)
+    log(state, "late.jsonl").write_text(conversation("c2", day=9))
+    run(state)
+    evidence.forget(MANIFEST.events.from_, MANIFEST.events.to)
+    with EventStore.open(state.collection) as store:
+        seen = store.first_seen(KeyedIds(state.k_org, state.people).staff("p"))
+    assert datetime.fromtimestamp(seen["alder"].last / 1e6, UTC).day == 10
+
+
+def test_a_crash_between_files_counts_no_row_twice(state: MemberState) -> None:
+    log(state).write_text(conversation("c1"))
+    log(state, "b.jsonl").write_text(conversation("c2"))
+
+    def crash(done: int, total: int) -> None:
+        if done < total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collect(state, NOW, progress=crash)
+    run(state)
+    with EventStore.open(state.collection) as store:
+        assert store.rows().read == 9 + 6  # the past of the fixture, and these two files once
+    assert [row.trials for row in outcomes(state)] == [2]

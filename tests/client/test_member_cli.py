@@ -57,7 +57,7 @@ class Commands:
 def commands(
     world: MemberWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Commands]:
-    monkeypatch.setattr(member, "_utc_now", lambda: START)
+    monkeypatch.setattr(member, "utc_now", lambda: START)
     monkeypatch.setenv("COLUMNS", "120")
     wide = {"highlight": False, "width": 120}
     with serving_here(world.small.state, START) as address:

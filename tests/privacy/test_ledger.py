@@ -25,6 +25,7 @@ from ledger_steps import (
     open_ledger,
     receipt_for,
 )
+from windvane_privacy.budget import Overlap
 from windvane_privacy.catalogue import Signal
 from windvane_privacy.errors import (
     CommitMismatch,
@@ -220,9 +221,9 @@ def test_a_failed_round_stays_charged_and_counts_with_overlapping_events(tmp_pat
     with new_ledger(tmp_path / "l") as ledger:
         draw(ledger, first)
         ledger.burn(first.round, BurnReason.ABORTED, [], DAY)
-        assert ledger.overlapping_rho(second) == first.rho
-        assert ledger.overlapping_rho(first) == 0
-        assert ledger.overlapping_rho(later) == 0
+        assert ledger.overlap(second) == Overlap(first.rho, first.noise.h * first.rho)
+        assert ledger.overlap(first) == Overlap()
+        assert ledger.overlap(later) == Overlap()
 
 
 def test_an_installation_has_one_agent(tmp_path: Path) -> None:
@@ -348,3 +349,15 @@ def test_every_field_of_an_entry_is_a_column(tmp_path: Path) -> None:
     assert columns - {"rho_num", "rho_den", "prev_hash", "people_sha256"} <= {
         one.name for one in dataclass_fields(RoundEntry)
     }
+
+
+def test_a_draw_and_an_entry_have_no_printable_form(tmp_path: Path) -> None:
+    """A trace that shows local values must not show a noised vector or a pseudonym."""
+    manifest = manifest_of("2026-Q3")
+    with new_ledger(tmp_path / "l") as ledger:
+        entry = draw(ledger, manifest)
+    made = drawn(manifest)
+    assert entry.noisy
+    assert made.persons
+    assert repr(entry) == object.__repr__(entry)
+    assert repr(made) == object.__repr__(made)

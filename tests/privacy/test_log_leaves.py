@@ -163,5 +163,5 @@ def test_first_of_passes_over_what_the_key_did_not_sign() -> None:
     found = first_of(listed, "round-closed", "2026-Q3", public=key.public)
     assert found is not None
     assert found.raw == own
-    assert first_of(listed, "lot", "2026-Q3") is None
-    assert first_of(leaves(leaf("nonce")), "nonce", "2026-Q3", guardian=1) is None
+    assert first_of(listed, "lot", "2026-Q3", public=key.public) is None
+    assert first_of(leaves(leaf("nonce")), "nonce", "2026-Q3", public=key.public, guardian=1) is None

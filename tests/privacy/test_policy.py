@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from manifests import LOG_ORIGIN, coordinator_key, guardian_key, make_guardians, make_manifest, member_key
+from windvane_privacy.budget import Overlap
 from windvane_privacy.errors import (
     BoundAbovePolicy,
     CohortTooSmall,
@@ -24,7 +25,6 @@ from windvane_privacy.errors import (
     LifetimeCapReached,
     LocalRhoAbovePolicy,
     ManifestError,
-    NeedsApproval,
     NoiseShareOutsidePolicy,
     PolicyMissing,
     PolicyRefusal,
@@ -36,7 +36,6 @@ from windvane_privacy.manifest import Bounds, Floors, GuardianEntry, Manifest, N
 from windvane_privacy.policy import (
     PinnedGuardian,
     Policy,
-    check_approval,
     check_manifest,
     installed_version,
     load_policy,
@@ -153,11 +152,18 @@ def test_every_numeric_limit_of_the_file_has_its_case() -> None:
 def test_rounds_with_overlapping_events_count_together() -> None:
     manifest = real()
     room = policy().max_rho_per_quarter - manifest.rho
-    check_manifest(policy(), manifest, overlapping_rho=room)
+    check_manifest(policy(), manifest, overlap=Overlap(room))
     with pytest.raises(RhoAbovePolicy):
-        check_manifest(policy(), manifest, overlapping_rho=room + Fraction(1, 10**9))
+        check_manifest(policy(), manifest, overlap=Overlap(room + Fraction(1, 10**9)))
+
+
+def test_overlapping_rounds_count_against_colluding_guardians_at_the_h_of_each() -> None:
+    """An earlier round with a larger h has told two guardians more than its rho says at the h of this one."""
+    manifest = real()
+    room = policy().max_rho_local_per_quarter - manifest.noise.h * manifest.rho
+    check_manifest(policy(), manifest, overlap=Overlap(Fraction(1, 10**9), room))
     with pytest.raises(LocalRhoAbovePolicy):
-        check_manifest(policy(max_rho_local_per_quarter="45/512"), manifest, overlapping_rho=Fraction(1, 10**9))
+        check_manifest(policy(), manifest, overlap=Overlap(Fraction(1, 10**9), room + Fraction(1, 10**9)))
 
 
 def demo(**changes: Any) -> Manifest:
@@ -207,13 +213,6 @@ def test_guardians_of_one_group_are_refused() -> None:
 def test_a_malformed_delta_is_an_error_and_not_a_traceback() -> None:
     with pytest.raises(ManifestError):
         check_manifest(policy(), real(noise=NoiseLaw(208, 5, "9/512", "small")))
-
-
-def test_approval_is_asked_for_where_the_policy_wants_a_person() -> None:
-    check_approval(policy(), approved=True)
-    check_approval(policy(approval="auto"), approved=False)
-    with pytest.raises(NeedsApproval):
-        check_approval(policy(), approved=False)
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from small_federation import FAMILIES, ROUND, Member, SmallFederation
+from small_federation import FAMILIES, ROUND, Member, SmallFederation, dates_around
 from windvane_client.https import HttpsCourier
 from windvane_privacy.couriers import Parcel
 from windvane_privacy.errors import (
@@ -27,7 +27,6 @@ from windvane_privacy.errors import (
     UnknownManifest,
 )
 from windvane_privacy.identity import SigningKey
-from windvane_privacy.manifest import format_time
 from windvane_privacy.report_file import verify_quarter
 from windvane_privacy.roster import make_enrolment
 from windvane_privacy.signed import verify_signed_manifest
@@ -68,21 +67,11 @@ def init_all(folder: Path) -> list[object]:
 
 
 def write_plan(path: Path) -> Path:
-    now = datetime.now(UTC)
-    dates = {
-        "events_from": now - timedelta(days=90),
-        "events_to": now - timedelta(days=2),
-        "collection_deadline": now - timedelta(days=2),
-        "opens": now - timedelta(days=1),
-        "commit_by": now + timedelta(days=1),
-        "closes": now + timedelta(days=1),
-        "publish_at": now + timedelta(days=1),
-    }
     order = ", ".join(json.dumps(family.id) for family in FAMILIES)
     families = "\n".join(
         f'[[family]]\nid = "{f.id}"\nlabel = "{f.label}"\nvendor = "{f.vendor}"\npatterns = []' for f in FAMILIES
     )
-    times = "\n".join(f'{name} = "{format_time(moment)}"' for name, moment in dates.items())
+    times = "\n".join(f'{name} = "{moment}"' for name, moment in dates_around(datetime.now(UTC)).items())
     path.write_text(
         f'quarter = "2026-Q3"\nsource = "a test"\norder = [{order}]\ndelta = "1e-8"\n{families}\n[dates]\n{times}\n',
         encoding="utf-8",

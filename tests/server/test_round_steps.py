@@ -6,22 +6,26 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from small_federation import ROUND, START, SmallFederation, agreement, own_vector
+from small_federation import FAMILIES, ROUND, START, SmallFederation, agreement, own_vector
 from windvane_privacy import canonical
 from windvane_privacy.couriers import Parcel
 from windvane_privacy.errors import (
     EntryConflict,
     FederationTooSmall,
     MalformedInput,
+    ManifestError,
     ManifestNotLogged,
     NotReady,
+    ReportError,
     RoundClosed,
     RoundEnded,
     RoundNotOpened,
     SpareShareMismatch,
     UnknownManifest,
+    WindvaneError,
 )
 from windvane_privacy.log import scan
 from windvane_privacy.manifest import Manifest
@@ -286,3 +290,25 @@ def _alter_result(small: SmallFederation, index: int) -> None:
         connection.execute(
             results.insert().values(round=ROUND, guardian=index, sha256=canonical.sha256_hex(lie), raw=lie)
         )
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        ({"label": "The best of all"}, ReportError),
+        ({"valid_from": "soon"}, ManifestError),
+        ({"retired_from": "2026-13-01"}, ManifestError),
+    ],
+)
+def test_a_catalogue_that_could_not_be_published_fails_when_the_round_is_opened(
+    small: SmallFederation, change: dict[str, str], refusal: type[WindvaneError]
+) -> None:
+    small.coordinator.propose_roster(ROUND)
+    small.ready()
+    before = kinds_in_log(small)
+    families = (msgspec.structs.replace(FAMILIES[0], **change), *FAMILIES[1:])
+    with pytest.raises(refusal):
+        small.coordinator.open_round(ROUND, small.plan(families=families))
+    assert kinds_in_log(small) == before
+    small.coordinator.open_round(ROUND, small.plan())
+    assert kinds_in_log(small) == [*before, "roster", "round-opened"]

@@ -106,12 +106,13 @@ class DemoFederation:
 
     def found(self) -> None:
         """Guardians make their cards, the coordinator its key; it starts to serve; the guardians pin it."""
-        cards: list[str] = []
-        for index, (name, group) in enumerate(GUARDIANS, start=1):
-            state = self.guardian(index)
-            state.parent.mkdir(parents=True, exist_ok=True)
-            self._run("guardian", "init", "--state", str(state), "--name", name, "--group", group)
-            cards += ["--guardian", str(state / "guardian.json")]
+        states = [str(self.guardian(index)) for index in range(1, len(GUARDIANS) + 1)]
+        (self.folder / "guardians").mkdir(parents=True, exist_ok=True)
+        named = zip(states, GUARDIANS, strict=True)
+        self._together(
+            [("guardian", "init", "--state", at, "--name", name, "--group", group) for at, (name, group) in named]
+        )
+        cards = [part for at in states for part in ("--guardian", str(Path(at) / "guardian.json"))]
         self._run(
             "coordinator",
             "init",
@@ -123,17 +124,8 @@ class DemoFederation:
             *cards,
         )
         self.serve()
-        for index in range(1, len(GUARDIANS) + 1):
-            self._run(
-                "guardian",
-                "init",
-                "--state",
-                str(self.guardian(index)),
-                "--coordinator",
-                self.address,
-                "--demo",
-                "--yes",
-            )
+        pin = ("--coordinator", self.address, "--demo", "--yes")
+        self._together([("guardian", "init", "--state", at, *pin) for at in states])
 
     def serve(self, port: int = 0) -> None:
         """Start the coordinator's process and wait for its address."""

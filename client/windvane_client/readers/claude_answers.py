@@ -49,8 +49,10 @@ def answer(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
         above = thread.call_parent
     now.links.add(row.uuid, key)
     if not side:
-        now.emit_waiting(thread)
-        now.emit_plan(thread, now.row_id(row))
+        if thread.waits:
+            now.emit_waiting(thread)
+        if thread.plan_changed:
+            now.emit_plan(thread, now.row_id(row))
     route = "subagent" if side else thread.route(family)
     shown = (key, family, route)
     now.head.parent(above)

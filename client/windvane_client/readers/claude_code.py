@@ -26,7 +26,16 @@ from windvane_client.readers.claude_prompts import user_row
 from windvane_client.readers.claude_side_rows import attachment_row, system_row
 from windvane_client.readers.claude_state import Pass, Thread
 from windvane_client.readers.files import find_logs
-from windvane_client.readers.lines import UNREADABLE, LineDecoder, Lines, Rejected, plausible, reject, rfc3339_micros
+from windvane_client.readers.lines import (
+    DAY,
+    EARLIEST,
+    UNREADABLE,
+    LineDecoder,
+    Lines,
+    Rejected,
+    reject,
+    rfc3339_micros,
+)
 from windvane_client.readers.protocol import ReadContext
 
 SOURCE = "claude_code"
@@ -68,7 +77,10 @@ class _Transcript:
         self._now = Pass(context, self._head)
         self._threads: dict[tuple[str | None, str | None], Thread] = {}
         self._thread = Thread()
-        self._seen: tuple[object, ...] = ()
+        self._facts_of: tuple[object, ...] = ()
+        self._program: tuple[object, ...] = ()
+        self._types: set[str | None] = set()
+        self._latest = context.now + DAY
 
     def events(self, stream: BinaryIO) -> Iterator[AnyEvent]:
         context, now, counted = self._context, self._now, self._context.offset
@@ -117,15 +129,19 @@ class _Transcript:
         ts = self._time(row, required=turn or kind is None)
         now = self._now
         side = row.isSidechain is True or row.agentId is not None or row.isSidechain == "true"
-        seen = (kind, row.sessionId, row.version, row.entrypoint, row.sessionKind, row.agentId, side)
-        if seen != self._seen:
-            # Rows of one kind and program follow each other: what only depends on these fields is settled once.
-            self._seen = seen
+        # Rows of one program follow each other: what only depends on these fields is settled once.
+        facts = (row.sessionId, row.version)
+        if facts != self._facts_of or kind not in self._types:
+            self._facts_of = facts
+            self._types.add(kind)
             self._facts(row)
-            if kind not in rows.IGNORED:
+        if kind not in rows.IGNORED:
+            program = (row.sessionId, row.version, row.entrypoint, row.sessionKind, row.agentId, side)
+            if program != self._program:
+                self._program = program
                 self._head.program(row, SIDE if side else MAIN)
                 self._thread = self._thread_of(row, side=side)
-        if kind in rows.IGNORED:
+        else:
             now.links.pass_through(row.uuid, row.parentUuid or row.logicalParentUuid)
             return
         self._head.at(ts)
@@ -167,7 +183,7 @@ class _Transcript:
                 raise Rejected("missing_field")
             return None
         ts = rfc3339_micros(row.timestamp)
-        if not plausible(ts, self._context.now):
+        if ts is None or not EARLIEST <= ts <= self._latest:
             raise Rejected("bad_time")
         return ts
 

@@ -9,6 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -234,6 +235,7 @@ def names_command(head: bytes, command: bytes) -> bool:
     return bool(found) and (not after or after[:1] in b"< \\")
 
 
+@lru_cache(maxsize=256)
 def writes_attempts(version: str) -> bool:
     """True from log version 2.0.76 on, the oldest published schema with retry rows."""
     numbers: list[int] = []

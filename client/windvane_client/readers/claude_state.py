@@ -95,6 +95,11 @@ class Thread:
         self._request: bytes | None = None
         self._attempt: int | None = None
 
+    @property
+    def waits(self) -> bool:
+        """A command or a model command waits for what follows it."""
+        return self.command is not None or self.model_command is not None
+
     def route(self, family: str) -> str:
         """A skill may bring its own model: that is nobody's choice."""
         return "skill" if self._skill is not None and family != self._skill else "direct"
