@@ -25,7 +25,11 @@ EVERYTHING = ["--extra", "server", "--extra", "audit", "--group", "dev"]
 
 JOBS: dict[str, tuple[str, list[str], list[list[str]]]] = {
     "demo": ("install and run a whole federation, ending in a report", RUNTIME, [["windvane", "demo"]]),
-    "test": ("install and pass the tests", EVERYTHING, [["pytest", "-m", "not slow", "-n", "2", "-q"]]),
+    "test": (
+        "install and pass the tests",
+        EVERYTHING,
+        [["pytest", "-m", "not slow", "-n", "2", "--dist", "loadfile", "-q"]],
+    ),
     "dev": ("install everything a developer needs", EVERYTHING, []),
     "check": (
         "format, lint, types, import rules",
