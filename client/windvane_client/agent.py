@@ -222,7 +222,8 @@ class MemberAgent:
             raise NeedsApproval
         rows = self._evidence.outcomes(manifest)
         noise = self._noise if self._noise is not None else OpenDPNoise()
-        sender = Sender(agreed.member, self._key, self.ledger.install_id, machine_id())
+        ties = frozenset(agreed.roster.member(agreed.member).ties)
+        sender = Sender(agreed.member, self._key, self.ledger.install_id, machine_id(), ties)
         today = self._today()
 
         def make(admits: Callable[[bytes], bool]) -> Drawn:

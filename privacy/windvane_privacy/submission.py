@@ -33,12 +33,14 @@ _INSTALL_LABEL = b"windvane/1/install\0"
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who sends: number in the roster, identity key, and the two ids that tell a copied installation apart."""
+    """Who sends: number in the roster, identity key, the two ids that tell a copied installation apart, and the
+    vendors to which the roster says that this organisation is tied."""
 
     member: int
     key: SigningKey
     install_id: str
     machine_id: str
+    ties: frozenset[str] = frozenset()
 
 
 def make_submission(
@@ -61,7 +63,7 @@ def make_submission(
         InvalidOutcomes: the rows are no table.
     """
     admitted = [row for person, own in by_person(rows).items() if admits(person) for row in own]
-    collected = collect_votes(admitted, manifest, sampler)
+    collected = collect_votes(admitted, manifest, sampler, ties=sender.ties)
     noisy = release(exact_vector(collected.votes, manifest), manifest, noise)
     submission_id = secrets.token_bytes(SUBMISSION_ID_BYTES)
     shares = split(noisy, manifest.t, manifest.n)

@@ -9,6 +9,8 @@ Rules kept here:
 * V4 trials and votes are drawn uniformly, without replacement, independent of their outcome (never "the first 20");
 * V5 an unknown outcome is no row; it is never a failure;
 * V6 only listed pairs have cells: an unlisted pair costs nothing and crowds nothing out;
+* an organisation that declares a tie to a vendor votes in no pair with a model of that vendor, and its votes for other
+  pairs are chosen as if those pairs were not listed;
 * at most `q_g` votes of signal g; a person whose rows are malformed gives none and is counted;
 * the organisation's net is clamped, people are never sampled;
 * V7 the votes live in memory only; nothing here writes, logs or prints.
@@ -17,7 +19,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -94,20 +96,24 @@ def person_votes(rows: Sequence[PersonOutcome], manifest: Manifest, sampler: Sam
     found: list[Vote] = []
     for own in people.values():
         if rows_are_valid(own, manifest):
-            found = _votes(own, manifest, Layout(manifest), sampler)
+            found = _votes(own, manifest, Layout(manifest).cells, sampler)
     return found
 
 
-def collect_votes(rows: Iterable[PersonOutcome], manifest: Manifest, sampler: Sampler) -> Collected:
-    """`person_votes` for everyone in the table, each alone.
+def collect_votes(
+    rows: Iterable[PersonOutcome], manifest: Manifest, sampler: Sampler, *, ties: Collection[str] = ()
+) -> Collected:
+    """`person_votes` for everyone in the table, each alone. `ties`: vendors to which the roster says that this
+    organisation is tied; public, so which cells stay empty depends on no data.
 
     Raises:
         InvalidOutcomes: the table is no table of `PersonOutcome`; a malformed row of one person does not raise.
     """
     people = by_person(rows)
-    layout = Layout(manifest)
+    tied = {family.id for family in manifest.families if family.vendor in ties}
+    cells = [cell for cell in Layout(manifest).cells if not {cell.a, cell.b} & tied]
     valid = [own for own in people.values() if rows_are_valid(own, manifest)]
-    votes = [_votes(own, manifest, layout, sampler) for own in valid]
+    votes = [_votes(own, manifest, cells, sampler) for own in valid]
     return Collected(votes, tuple(people), len(people) - len(valid))
 
 
@@ -174,11 +180,11 @@ def _mirrors_agree(rows: Sequence[PersonOutcome]) -> bool:
     return True
 
 
-def _votes(rows: Sequence[PersonOutcome], manifest: Manifest, layout: Layout, sampler: Sampler) -> list[Vote]:
+def _votes(rows: Sequence[PersonOutcome], manifest: Manifest, cells: Sequence[Cell], sampler: Sampler) -> list[Vote]:
     table = _strata(rows)
     q = dict(zip(manifest.signals, manifest.bounds.q, strict=True))
     candidates: dict[Signal, list[Vote]] = {}
-    for cell in layout.cells:
+    for cell in cells:
         toward_a = _preference(cell, table, manifest.bounds.tasks, sampler)
         if toward_a is not None:
             candidates.setdefault(cell.signal, []).append(Vote(cell, toward_a))
