@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LiteLLM: rows of the table LiteLLM_SpendLogs (JSON, JSONL, CSV) and standard logging payloads (JSONL).
+"""LiteLLM: rows of the table LiteLLM_SpendLogs (JSON, JSONL, CSV) and the standard payloads of its callbacks (JSONL).
 
 Rules kept here:
 * one row is one attempt or one answer; rows are put together into requests later (`windvane_client.gateways`), so that
@@ -91,7 +91,8 @@ class _File:
                     raise Rejected(source.problem)
                 yield from self._row(row if table is None else self._from_table(table, row))
             except Rejected as error:
-                reason = "truncated" if source.cut and error.reason == "not_json" else error.reason
+                cut = source.cut and (table is not None or error.reason == "not_json")
+                reason = "truncated" if cut else error.reason
                 reject(context.rows, reason)
                 yield self._gap("rows_rejected")
             self._start = end
