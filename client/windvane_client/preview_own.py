@@ -220,8 +220,8 @@ def next_step(samples: Sequence[Sample], own: Own | None, found: Sequence[Lean],
         return "No identity is mapped, so nobody's work counts: add people.toml, which says who is which staff id."
     if not own.rows and not any(capability(sample.source or "").prompts for sample in read):
         return (
-            "A gateway shows requests, not work: only how models recover from faults can count, for keys that rules.toml "
-            'names under [modes] interactive_keys, with a kind of work ([[kind]] source = "litellm").'
+            "A gateway shows requests, not work: only how models recover from faults can count, for keys that "
+            'rules.toml names under [modes] interactive_keys, and with a kind of work ([[kind]] source = "litellm").'
         )
     return _about_work(own, found, setup)
 

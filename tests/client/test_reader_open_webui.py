@@ -155,6 +155,17 @@ def test_a_cut_export_waits_or_is_counted():
         assert read_rows(whole[:cut], context("open_webui"))[1].rows.rejected == 0
 
 
+def test_an_export_that_grew_is_read_anew_as_a_whole():
+    _, ctx = read(feedback(1))
+    whole = json.dumps([feedback(1), feedback(2)], indent=1).encode()
+    events, later = read_rows(whole, context("open_webui", offset=ctx.offset))
+    assert (len(events), later.rows.read) == (2, 2)
+    with EventStore.temporary() as store:
+        store.add(read(feedback(1))[0])
+        store.add(events)
+        assert store.counts() == {"vote": 2}
+
+
 def test_no_text_is_in_events_counts_or_facts():
     whole = feedback(meta={"chat_id": CANARY, "message_id": CANARY}, user_id=CANARY)
     seen = repr(read(whole))

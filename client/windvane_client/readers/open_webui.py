@@ -34,6 +34,7 @@ VERSION: Final = "1.0.0"
 SUFFIXES: Final = (".json", ".json.gz", ".jsonl", ".jsonl.gz")
 _READER: Final = f"{SOURCE}/{VERSION}"
 _MAX_ID_BYTES: Final = 256
+_PAGE_HEAD: Final = 4096
 _RESERVED: Final = "windvane:"
 _ITEM = LineDecoder(rows.Item)
 _SHAPE = LineDecoder(rows.Shape)
@@ -91,10 +92,9 @@ class _File:
     @staticmethod
     def _page(value: bytes) -> list[bytes] | None:
         """The chats of a page of statistics; None where the value is a row itself."""
+        if b'"items"' not in value[:_PAGE_HEAD]:
+            return None
         try:
-            shape = _SHAPE.decode(value)
-            if shape.items is rows.NONE or not shape.items:
-                return None
             found = _ITEM.decode(value).items
         except Rejected:
             return None
@@ -109,12 +109,11 @@ class _File:
 
     def _item(self, raw: bytes, place: str) -> Iterator[AnyEvent]:
         context = self._context
-        shape = _SHAPE.decode(raw)
-        chat = bool(shape.chat)
-        if not chat and shape.type is not None and shape.type != rows.RATING:
+        item = self._decoded(raw)
+        if item is None:
             context.rows.unknown += 1
             return
-        item = _ITEM.decode(raw)
+        chat = item.chat is not None
         if not item.id or (not chat and (item.data is None or item.meta is None)):
             raise Rejected("missing_field")
         ts = micros(item.created_at if chat else item.updated_at or item.created_at, context.now)
@@ -143,6 +142,22 @@ class _File:
             facts.any_vote_row = True
         if head["person"] is not None:
             yield from chat_events(item, head, context) if chat else self._votes(item, head, user)
+
+    @staticmethod
+    def _decoded(raw: bytes) -> rows.Item | None:
+        """The item; None where its type is unknown, whatever else is wrong with it."""
+        try:
+            item = _ITEM.decode(raw)
+        except Rejected as error:
+            if error.reason != "wrong_type":
+                raise
+            item = None
+        shape = item or _SHAPE.decode(raw)
+        if not shape.chat and shape.type not in (None, rows.RATING):
+            return None
+        if item is None:
+            raise Rejected("wrong_type")
+        return item
 
     def _head(self, item: rows.Item, user: str, thread: str | None, ts: int) -> Fields:
         context, ids = self._context, self._ids

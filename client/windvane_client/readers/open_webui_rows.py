@@ -81,9 +81,7 @@ class Shape(msgspec.Struct):
     """What decides before any field is checked."""
 
     type: Text = None
-    data: msgspec.Raw = NONE
     chat: msgspec.Raw = NONE
-    items: msgspec.Raw = NONE
 
 
 STRUCTS: Final = (FeedbackData, FeedbackMeta, Message, History, Body, Item, Shape)

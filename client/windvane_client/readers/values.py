@@ -21,7 +21,6 @@ _HEAD: Final = 1 << 16
 _BOM: Final = b"\xef\xbb\xbf"
 _BETWEEN: Final = b" \t\r\n," + _BOM
 _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
-_INSIDE: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _ESCAPE: Final = re.compile(
     rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))"
 )
@@ -80,14 +79,13 @@ class Values:
             pos = start = 0  # `start`: where the part of the current value in `data` begins
             while pos < len(data):
                 if in_string:
-                    found = _INSIDE.match(data, pos)
-                    end = found.end() if found is not None else pos
-                    if end == len(data):
+                    end = data.find(b'"', pos)
+                    slashes = _slashes(data, pos, len(data) if end < 0 else end)
+                    if end < 0:
+                        if slashes:  # what they escape is in the next chunk
+                            carried, data = data[-slashes:], data[:-slashes]
                         break
-                    if data[end] == 92:  # a backslash whose second half is in the next chunk
-                        carried, data = data[end:], data[:end]
-                        break
-                    in_string, pos = False, end + 1
+                    in_string, pos = slashes % 2 == 1, end + 1
                     continue
                 token = _OUTSIDE.search(data, pos)
                 if token is None:
@@ -132,6 +130,14 @@ class Values:
             yield None, at + len(carried)
         if depth <= base:
             self.offset = at + len(carried)
+
+
+def _slashes(data: bytes, start: int, end: int) -> int:
+    """Backslashes directly before `end`, not looking beyond `start`."""
+    at = end
+    while at > start and data[at - 1] == 92:
+        at -= 1
+    return end - at
 
 
 def embedded(raw: bytes) -> bytes:
