@@ -30,6 +30,8 @@ class Capability:
     blind: Basis | None
     causes: bool
     default_kind: str
+    prompts: bool = True
+    """False: a gateway, which sees requests and no turns; its faults count by themselves (`gateways`)."""
 
 
 CAPABILITIES: Mapping[str, Capability] = {
@@ -49,6 +51,25 @@ CAPABILITIES: Mapping[str, Capability] = {
         infra=True,
         blind=Basis.PROVED,
         causes=True,
+        default_kind="other",
+    ),
+    "litellm": Capability(
+        completion=False,
+        switch=None,
+        tools=None,
+        infra=True,
+        blind=None,
+        causes=False,
+        default_kind="other",
+        prompts=False,
+    ),
+    "open_webui": Capability(
+        completion=True,
+        switch=Basis.RECORDED,
+        tools=None,
+        infra=False,
+        blind=Basis.PROVED,
+        causes=False,
         default_kind="other",
     ),
 }

@@ -229,6 +229,8 @@ def _context(
     context.machine_person = source.person
     context.aliases = aliases
     context.kind_rule = rules.kind_rule
+    context.key_mode = rules.key_mode
+    context.skip_agent = rules.skips_agent
     context.tools = tools
     context.tool_markers = rules.tool_markers
     return context

@@ -66,7 +66,7 @@ def summary(
     entry = capability(facts.source) if facts.any_row else NOTHING
     return {
         "rows": {name: getattr(rows, name) for name in Rows.FIELDS},
-        "conversations": None if facts.conversations is None else len(facts.conversations),
+        "conversations": _conversations(facts, totals),
         "persons": None if facts.persons is None else len(facts.persons),
         "mode": _mode(totals, [vote.judge for person in people for vote in person.votes]),
         "kind": _kind(people) if facts.any_row else OTHER,
@@ -89,7 +89,7 @@ def summary(
             "outcomes": dict(sorted(totals.tools.items())) if facts.any_tool_row and entry.tools else None,
         },
         "infra": {name: totals.faults[name] for name in RESULTS} if entry.infra and facts.infra_possible else None,
-        "blind": dict(Counter(vote.blind for person in people for vote in person.votes))
+        "blind": _blind(Counter(vote.blind for person in people for vote in person.votes))
         if facts.any_vote_row
         else None,
         "outcome_rows": sum(
@@ -138,6 +138,17 @@ def _switches(
 
 def _no_switches() -> dict[str, Any]:
     return {"eligible_episodes": None, "person_made": None, "by_cause": None}
+
+
+def _conversations(facts: SampleFacts, totals: Totals) -> int | None:
+    if facts.conversations is None:
+        return None
+    # A gateway may make a session id up for every call: only one that joins requests is a conversation.
+    return len(facts.conversations) if capability(facts.source).prompts else totals.sessions
+
+
+def _blind(votes: Counter[str]) -> dict[str, int]:
+    return {"proved": votes["proved"], "attested": votes["attested"], "not_blind": votes["no"]}
 
 
 def _mode(totals: Totals, judges: list[str]) -> str:

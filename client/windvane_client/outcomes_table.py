@@ -107,6 +107,7 @@ def rows_of(
     for episode, kind in comparable:
         _completion(counts, episode, kind, facts, constants)
     _switches(counts, comparable, facts, catalogue, rules, constants)
+    _requests(counts, facts, window)
     _votes(counts, facts, window, pooled=pooled)
     rows = [
         PersonOutcome(
@@ -148,10 +149,23 @@ def _tools_and_faults(counts: dict[Key, list[int]], episode: EpisodeFacts, kind:
                 _add(counts, key, n, n * trials[outcome])
     if entry.infra:
         for (family, client, result), n in episode.fault_counts:
-            if result in _RECOVERED:
-                recorder = f"{episode.recorder}/{client}"[:MAX_RECORDER]
-                key = (Signal.INFRA_RECOVERY, kind, recorder, Basis.ATTEMPTS, family, None)
-                _add(counts, key, n, n * _RECOVERED[result])
+            _fault(counts, episode.recorder, client, kind, family, result, n)
+
+
+def _fault(
+    counts: dict[Key, list[int]], recorder: str, client: str, kind: str, family: str, result: str, n: int
+) -> None:
+    if result in _RECOVERED:
+        place = f"{recorder}/{client}"[:MAX_RECORDER]
+        _add(counts, (Signal.INFRA_RECOVERY, kind, place, Basis.ATTEMPTS, family, None), n, n * _RECOVERED[result])
+
+
+def _requests(counts: dict[Key, list[int]], facts: PersonFacts, window: tuple[int, int]) -> None:
+    """A gateway's requests belong to no episode: each counts in the window in which it ended."""
+    for one in facts.requests:
+        kind = facts.kinds[one.workspace]
+        if kind != OTHER and window[0] <= one.ts < window[1]:
+            _fault(counts, one.recorder, one.client, kind, one.family, one.result, 1)
 
 
 def _switches(

@@ -203,6 +203,8 @@ def _read_file(
     context.final = True
     context.aliases = setup.aliases
     context.kind_rule = setup.rules.kind_rule
+    context.key_mode = setup.rules.key_mode
+    context.skip_agent = setup.rules.skips_agent
     context.tools = ToolClasses(setup.rules.tools)
     context.tool_markers = setup.rules.tool_markers
     gaps: Counter[str] = Counter()

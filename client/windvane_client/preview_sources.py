@@ -10,21 +10,24 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
-from windvane_client.readers import READERS, canonical_rows
+from windvane_client.readers import READERS, canonical_rows, litellm_rows
 from windvane_client.readers.claude_rows import KNOWN, NONE
+from windvane_client.readers.csv_rows import Table
 from windvane_client.readers.files import open_log
 from windvane_client.readers.lines import LineDecoder, Lines, Rejected
+from windvane_client.readers.values import LINES, TABLE, Values, framing
 from windvane_privacy.errors import ConfigurationError, UnsupportedSource
 
 MAX_SNIFFED_LINES = 200
-LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".traj")
+LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".traj")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ REFUSED: Mapping[str, Refusal] = {
 }
 """Sources that no version will read."""
 NOT_BUILT = frozenset({
-    "mapping", "otlp", "codex", "litellm", "open_webui", "cline", "langfuse", "gemini_cli", "continue", "openhands",
+    "mapping", "otlp", "codex", "cline", "langfuse", "gemini_cli", "continue", "openhands",
     "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey", "cloudflare", "openrouter", "envoy",
 })  # fmt: skip
 """Known sources without a reader in this version."""
@@ -131,6 +134,13 @@ class _First(msgspec.Struct):
     payload: msgspec.Raw = NONE
     uuid: msgspec.Raw = NONE
     sessionId: msgspec.Raw = NONE
+    startTime: msgspec.Raw = NONE
+    call_type: msgspec.Raw = NONE
+    user_id: msgspec.Raw = NONE
+    data: msgspec.Raw = NONE
+    meta: msgspec.Raw = NONE
+    chat: msgspec.Raw = NONE
+    items: msgspec.Raw = NONE
 
 
 _DECODER = LineDecoder(_First)
@@ -143,7 +153,7 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
             return source, REFUSED.get(source, NO_READER)
     try:
         with open_log(path) as stream:
-            for number, (line, _) in enumerate(Lines(stream, final=True)):
+            for number, (line, _) in enumerate(_first_rows(stream)):
                 source_of_row = _source_of(line)
                 if source_of_row is not None:
                     return source_of_row, None if source_of_row in READERS else NO_READER
@@ -152,6 +162,18 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
     except (OSError, EOFError, ConfigurationError):
         return None, UNREADABLE
     return None, NOT_RECOGNISED
+
+
+def _first_rows(stream: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    frame = framing(stream)
+    if frame == TABLE:
+        table = Table(stream, litellm_rows.CSV_COLUMNS, final=True)
+        for _ in table:
+            break
+        # Of a table only the names of the columns count.
+        known = table.names >= {"startTime", "model", "request_id"}
+        return iter([(b'{"startTime": 0, "call_type": ""}', 0)] if known else [])
+    return iter(Lines(stream, final=True) if frame == LINES else Values(stream, final=True))
 
 
 def _source_of(line: bytes | None) -> str | None:
@@ -163,6 +185,12 @@ def _source_of(line: bytes | None) -> str | None:
         return None
     if row.k in canonical_rows.BY_KIND and row.v is not NONE:
         return "canonical"
+    if row.startTime is not NONE and row.call_type is not NONE:
+        return "litellm"
+    if row.user_id is not NONE and ((row.data is not NONE and row.meta is not NONE) or row.chat is not NONE):
+        return "open_webui"
+    if row.type == "chats" and row.items is not NONE:
+        return "open_webui"
     if row.type in _CODEX_TYPES and row.payload is not NONE:
         return "codex"
     linked = row.sessionId is not NONE or row.uuid is not NONE

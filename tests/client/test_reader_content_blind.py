@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from reader_support import IDS, Log, context, read, text, tool
-from windvane_client.readers import READERS, canonical_rows, claude_rows
+from windvane_client.readers import READERS, canonical_rows, claude_rows, litellm_rows, open_webui_rows
 from windvane_client.readers.lines import Rejected
 
 CANARY = "CANARY-4711"
@@ -115,6 +115,8 @@ def structs():
     yield from claude_rows.STRUCTS
     yield canonical_rows.KindOnly
     yield from canonical_rows.BY_KIND.values()
+    yield from litellm_rows.STRUCTS
+    yield from open_webui_rows.STRUCTS
 
 
 def test_fields_named_like_text_are_raw():
@@ -153,8 +155,9 @@ def test_readers_read_bytes_only():
     """A reader that opened files or asked the clock would not be a function of its arguments."""
     import inspect
 
-    for module in ("claude_code", "claude_answers", "claude_prompts", "claude_side_rows", "canonical", "lines"):
+    for module in ("claude_code", "claude_answers", "claude_prompts", "claude_side_rows", "canonical", "lines",
+                   "litellm", "open_webui", "open_webui_chats", "values", "csv_rows", "times"):  # fmt: skip
         source = inspect.getsource(__import__(f"windvane_client.readers.{module}", fromlist=["x"]))
         for forbidden in ("open(", ".now(", "import time", "import os", "import json", "print(", "logging"):
             assert forbidden not in source, (module, forbidden)
-    assert sorted(READERS) == ["canonical", "claude_code"]
+    assert sorted(READERS) == ["canonical", "claude_code", "litellm", "open_webui"]

@@ -14,13 +14,23 @@ from pathlib import Path
 from windvane_client.ids import KeyedIds
 from windvane_client.readers.canonical import CanonicalReader
 from windvane_client.readers.claude_code import ClaudeCodeReader
+from windvane_client.readers.litellm import LiteLLMReader
+from windvane_client.readers.open_webui import OpenWebUIReader
 from windvane_client.readers.protocol import NO_ATTEMPTS, Ids, KindRule, ReadContext, Reader, SampleFacts
 from windvane_privacy.catalogue import Catalogue
 from windvane_privacy.errors import UnsupportedSource
 
 __all__ = ["NO_ATTEMPTS", "READERS", "Ids", "KindRule", "ReadContext", "Reader", "SampleFacts", "context_for", "reader"]
 
-READERS: Mapping[str, Reader] = {one.source: one for one in (ClaudeCodeReader(), CanonicalReader())}
+READERS: Mapping[str, Reader] = {
+    one.source: one
+    for one in (
+        ClaudeCodeReader(),
+        CanonicalReader(),
+        LiteLLMReader(),
+        OpenWebUIReader(),
+    )
+}
 
 
 def reader(source: str) -> Reader:

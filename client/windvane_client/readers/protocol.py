@@ -116,6 +116,10 @@ KindRule = Callable[[Mapping[str, str]], str | None]
 """Organisation rule: content-free attributes (source, recorder, client, log_dir) to a kind of work, or None."""
 
 
+KeyMode = Callable[[Sequence[str]], tuple[str, str] | None]
+"""Organisation lists: names of a row's keys and users to (mode, name of the list), or None."""
+
+
 @dataclass(slots=True)
 class ReadContext:
     """Everything a reader may know besides the bytes of one file, and what it reports back.
@@ -144,6 +148,9 @@ class ReadContext:
     final: bool = False
     """The file is finished: a last line without newline is tried, and counted as `truncated` if it does not parse."""
     kind_rule: KindRule | None = None
+    key_mode: KeyMode | None = None
+    skip_agent: Callable[[str], bool] | None = None
+    """True for a program whose own logs are collected too: a gateway's reader drops its rows."""
     tools: ToolClasses = field(default_factory=lambda: BUILTIN_TOOLS)
     tool_markers: Mapping[bytes, str] = field(default_factory=dict)
     """[tool_markers] of rules.toml: first bytes of an error result (at most 80) to a tool outcome."""
