@@ -63,16 +63,16 @@ def summary(
         ((episode, person) for person in people for episode in person.episodes),
         key=lambda pair: (pair[0].opened, pair[1].person, pair[0].conv),
     )
-    entry = capability(facts.source) if facts.any_row else NOTHING
+    entry = capability(facts.source, facts.recorder) if facts.any_row else NOTHING
     return {
         "rows": {name: getattr(rows, name) for name in Rows.FIELDS},
         "conversations": None if facts.conversations is None else len(facts.conversations),
         "persons": None if facts.persons is None else len(facts.persons),
-        "mode": _mode(totals, [vote.judge for person in people for vote in person.votes]),
-        "kind": _kind(people) if facts.any_row else OTHER,
+        "mode": _mode(totals, [vote.judge for person in people for vote in person.votes], facts.stated_mode),
+        "kind": _kind(people, entry.default_kind) if facts.any_row else OTHER,
         "calls": {
             "answered": totals.calls_ok if facts.any_call_row else None,
-            "failed": totals.calls_failed if facts.any_call_row else None,
+            "failed": totals.calls_failed if facts.any_call_row and not facts.failures_hidden else None,
             "side_answered": totals.calls_side,
         },
         "prompts": {
@@ -140,19 +140,19 @@ def _no_switches() -> dict[str, Any]:
     return {"eligible_episodes": None, "person_made": None, "by_cause": None}
 
 
-def _mode(totals: Totals, judges: list[str]) -> str:
+def _mode(totals: Totals, judges: list[str], stated: str) -> str:
     if totals.turn_modes:
         modes = totals.turn_modes
     elif judges and len(judges) == sum(totals.event_modes.values()):
         return "interactive" if "person" in judges else "unknown"
     else:
         modes = totals.event_modes
-    return min(modes, key=lambda mode: (-modes[mode], MODES.index(mode)), default="unknown")
+    return min(modes, key=lambda mode: (-modes[mode], MODES.index(mode)), default=stated)
 
 
-def _kind(people: list[PersonFacts]) -> str:
+def _kind(people: list[PersonFacts], default: str) -> str:
     kinds = Counter(kind for person in people for kind in person.kinds.values())
-    return min(kinds, key=lambda kind: (-kinds[kind], kind), default=OTHER)
+    return min(kinds, key=lambda kind: (-kinds[kind], kind), default=default)
 
 
 def _sum(parts: list[Totals]) -> Totals:

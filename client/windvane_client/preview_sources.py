@@ -17,14 +17,14 @@ from pathlib import Path
 
 import msgspec
 
-from windvane_client.readers import READERS, canonical_rows
+from windvane_client.readers import READERS, canonical_rows, cline_files, codex
 from windvane_client.readers.claude_rows import KNOWN, NONE
 from windvane_client.readers.files import open_log
 from windvane_client.readers.lines import LineDecoder, Lines, Rejected
 from windvane_privacy.errors import ConfigurationError, UnsupportedSource
 
 MAX_SNIFFED_LINES = 200
-LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".traj")
+LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".traj", cline_files.TASK_FILE, cline_files.MESSAGES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ REFUSED: Mapping[str, Refusal] = {
 }
 """Sources that no version will read."""
 NOT_BUILT = frozenset({
-    "mapping", "otlp", "codex", "litellm", "open_webui", "cline", "langfuse", "gemini_cli", "continue", "openhands",
+    "mapping", "otlp", "litellm", "open_webui", "langfuse", "gemini_cli", "continue", "openhands",
     "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey", "cloudflare", "openrouter", "envoy",
 })  # fmt: skip
 """Known sources without a reader in this version."""
@@ -82,18 +82,20 @@ _OTHER_NAMES = {
     "kong": "access_log",
 }
 USUAL_PLACES_OF_OTHERS: Mapping[str, tuple[str, ...]] = {
-    "codex": (".codex/sessions",),
     "gemini_cli": (".gemini/tmp",),
-    "cline": (
-        ".config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
-        "Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
-    ),
     "continue": (".continue/dev_data",),
     "openhands": (".openhands/conversations",),
     "opencode": (".local/share/opencode",),
 }
 """Where the programs of `NOT_BUILT` keep their logs, below the home folder."""
-_BY_NAME = (("*.traj", "swe_agent"), ("rollout-*.jsonl*", "codex"))
+USUAL_PLACES: Mapping[str, tuple[str, ...]] = {"codex": codex.USUAL_PLACES, "cline": cline_files.USUAL_PLACES}
+"""Where programs keep the logs that are read, below the home folder (Claude Code: `readers.claude_code`)."""
+_BY_NAME = (
+    ("*.traj", "swe_agent"),
+    ("rollout-*.jsonl*", "codex"),
+    (f"*{cline_files.TASK_FILE}", "cline"),
+    (f"*{cline_files.MESSAGES}", "cline"),
+)
 _CODEX_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
 
 
@@ -140,7 +142,9 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
     """The source of a file, and its refusal if it is not read; (None, refusal) where nobody knows it."""
     for pattern, source in _BY_NAME:
         if fnmatchcase(path.name, pattern):
-            return source, REFUSED.get(source, NO_READER)
+            return source, None if source in READERS else REFUSED.get(source, NO_READER)
+    if cline_files.is_header(path):
+        return "cline", None
     try:
         with open_log(path) as stream:
             for number, (line, _) in enumerate(Lines(stream, final=True)):
