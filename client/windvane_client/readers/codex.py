@@ -74,6 +74,7 @@ class _Rollout:
         self._at_work = False
         self._prompted = False
         self._held: tuple[int, str] | None = None
+        self._rolled_back_at = ""
         named = rows.session_in(context.session_hint)
         if named is not None:
             self._session(named, None)
@@ -273,6 +274,8 @@ class _Rollout:
         if head.fields["thread"] == SIDE:
             return  # the instruction of the model that started this one
         key = head.key("prompt", stamp)
+        if key == self._turns.last_prompt:
+            return  # the same row once more
         origin = "human"
         if head.fields["mode"] == "automation":
             origin = "sdk"
@@ -329,6 +332,9 @@ class _Rollout:
         turns = int(count) if isinstance(count, int) or (count is not None and count.isdecimal()) else None
         if turns is None or not 0 <= turns <= _MAX_TURNS_BACK:
             raise Rejected("missing_field" if count is None else "bad_value")
+        if stamp == self._rolled_back_at:
+            return  # the same row once more
+        self._rolled_back_at = stamp
         self._turns.roll_back(turns)
         self._prompt = None
         if turns:

@@ -73,11 +73,12 @@ class Turns:
     def __init__(self) -> None:
         self.above: bytes | None = None
         """Key of the prompt or answer that the next one continues."""
+        self.last_prompt: bytes | None = None
         self._before: list[bytes | None] = []
 
     def prompt(self, key: bytes) -> bytes | None:
         """A prompt came; what it continues."""
-        parent, self.above = self.above, key
+        parent, self.above, self.last_prompt = self.above, key, key
         self._before.append(parent)
         if len(self._before) > _MAX_TURNS:
             del self._before[: _MAX_TURNS // 2]

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Final
 
 MAX_DOCUMENT_BYTES: Final = 256 << 20
+_SPACE: Final = b" \t\r\n,"
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _BETWEEN: Final = re.compile(rb"[ \t\r\n,]*\Z")
 _AFTER_NAME: Final = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*\[")
@@ -56,13 +57,13 @@ class Items:
             sign = data[token.start()]
             if sign == 34:  # a string
                 if depth == 0:
-                    yield data[last : token.end()].lstrip(b" \t\r\n,"), token.end()
+                    yield data[last : token.end()].strip(_SPACE), token.end()
                     last = self.offset = token.end()
             elif sign in b"[{":
                 if depth == 0:
                     begun = token.start()
                     if not _BETWEEN.match(data, last, begun):
-                        yield data[last:begun], begun
+                        yield data[last:begun].strip(_SPACE), begun
                 depth += 1
             else:
                 depth -= 1
@@ -71,7 +72,7 @@ class Items:
                     yield data[begun:last], last
                 elif depth < 0:
                     if not _BETWEEN.match(data, last, token.start()):
-                        yield data[last : token.start()], token.start()
+                        yield data[last : token.start()].strip(_SPACE), token.start()
                     self.complete = sign == 93
                     return
 
