@@ -21,6 +21,7 @@ class Capability:
     """One source. A basis of None: unknown. `completion`, `infra`: whether the log shows both outcomes.
 
     `causes`: errors, fallbacks and mode changes are recorded, so that a change with none of them was the person's.
+    `offers`: a clean end of a turn is an offer of the result, which the person's next task accepts; silence does not.
     """
 
     completion: bool
@@ -32,6 +33,7 @@ class Capability:
     default_kind: str
     prompts: bool = True
     """False: a gateway, which sees requests and no turns; its faults count by themselves (`gateways`)."""
+    offers: bool = False
 
 
 CAPABILITIES: Mapping[str, Capability] = {
@@ -42,6 +44,35 @@ CAPABILITIES: Mapping[str, Capability] = {
         infra=True,
         blind=None,
         causes=True,
+        default_kind="coding",
+    ),
+    # Errors and reroutes are not written: neither a fault nor the cause of a change of model can be seen.
+    "codex": Capability(
+        completion=True,
+        switch=None,
+        tools=Basis.BIT,
+        infra=False,
+        blind=None,
+        causes=False,
+        default_kind="coding",
+    ),
+    "cline": Capability(
+        completion=True,
+        switch=Basis.RECORDED,
+        tools=Basis.CLASSED,
+        infra=True,
+        blind=None,
+        causes=True,
+        default_kind="coding",
+        offers=True,
+    ),
+    "cline/session": Capability(
+        completion=False,
+        switch=Basis.RECORDED,
+        tools=Basis.BIT,
+        infra=False,
+        blind=None,
+        causes=False,
         default_kind="coding",
     ),
     "canonical": Capability(
@@ -81,11 +112,12 @@ NO_ATTEMPTS = "+no-attempts"
 """Ends `Event.reader` where the log's version writes no retries (see `windvane_client.readers`)."""
 
 
-def capability(source: str) -> Capability:
-    """The entry of a source."""
-    return CAPABILITIES.get(source, NOTHING)
+def capability(source: str, recorder: str = "") -> Capability:
+    """The entry of a source, or of one of its recorders (`source/recorder`) where that has its own."""
+    own = CAPABILITIES.get(recorder) if recorder.startswith(f"{source}/") else None
+    return own or CAPABILITIES.get(source, NOTHING)
 
 
 def attempts_known(event: Event) -> bool:
     """Whether the log that this event came from writes the attempts that failed."""
-    return capability(event.source).infra and not event.reader.endswith(NO_ATTEMPTS)
+    return capability(event.source, event.recorder).infra and not event.reader.endswith(NO_ATTEMPTS)

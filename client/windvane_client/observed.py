@@ -63,16 +63,16 @@ def summary(
         ((episode, person) for person in people for episode in person.episodes),
         key=lambda pair: (pair[0].opened, pair[1].person, pair[0].conv),
     )
-    entry = capability(facts.source) if facts.any_row else NOTHING
+    entry = capability(facts.source, facts.recorder) if facts.any_row else NOTHING
     return {
         "rows": {name: getattr(rows, name) for name in Rows.FIELDS},
         "conversations": _conversations(facts, totals),
         "persons": None if facts.persons is None else len(facts.persons),
-        "mode": _mode(totals, [vote.judge for person in people for vote in person.votes]),
-        "kind": _kind(people) if facts.any_row else OTHER,
+        "mode": _mode(totals, [vote.judge for person in people for vote in person.votes], facts.stated_mode),
+        "kind": _kind(people, entry.default_kind) if facts.any_row else OTHER,
         "calls": {
             "answered": totals.calls_ok if facts.any_call_row else None,
-            "failed": totals.calls_failed if facts.any_call_row else None,
+            "failed": totals.calls_failed if facts.any_call_row and not facts.failures_hidden else None,
             "side_answered": totals.calls_side,
         },
         "prompts": {
@@ -144,26 +144,26 @@ def _conversations(facts: SampleFacts, totals: Totals) -> int | None:
     if facts.conversations is None:
         return None
     # A gateway may make a session id up for every call: only one that joins requests is a conversation.
-    return len(facts.conversations) if capability(facts.source).prompts else totals.sessions
+    return len(facts.conversations) if capability(facts.source, facts.recorder).prompts else totals.sessions
 
 
 def _blind(votes: Counter[str]) -> dict[str, int]:
     return {"proved": votes["proved"], "attested": votes["attested"], "not_blind": votes["no"]}
 
 
-def _mode(totals: Totals, judges: list[str]) -> str:
+def _mode(totals: Totals, judges: list[str], stated: str) -> str:
     if totals.turn_modes:
         modes = totals.turn_modes
     elif judges and len(judges) == sum(totals.event_modes.values()):
         return "interactive" if "person" in judges else "unknown"
     else:
         modes = totals.event_modes
-    return min(modes, key=lambda mode: (-modes[mode], MODES.index(mode)), default="unknown")
+    return min(modes, key=lambda mode: (-modes[mode], MODES.index(mode)), default=stated)
 
 
-def _kind(people: list[PersonFacts]) -> str:
+def _kind(people: list[PersonFacts], default: str) -> str:
     kinds = Counter(kind for person in people for kind in person.kinds.values())
-    return min(kinds, key=lambda kind: (-kinds[kind], kind), default=OTHER)
+    return min(kinds, key=lambda kind: (-kinds[kind], kind), default=default)
 
 
 def _sum(parts: list[Totals]) -> Totals:

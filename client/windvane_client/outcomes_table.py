@@ -131,7 +131,12 @@ def _completion(
     families = {opening.family for opening in episode.openings if opening.family is not None}
     closing = episode.openings[-1].family if episode.openings else None
     outcome = _COMPLETED.get(episode.ending.value)
-    if outcome is None or closing is None or len(families) != 1 or not capability(episode.source).completion:
+    if (
+        outcome is None
+        or closing is None
+        or len(families) != 1
+        or not capability(episode.source, episode.recorder).completion
+    ):
         return
     if facts.history.is_new(closing, episode.opened, constants):
         return
@@ -140,7 +145,7 @@ def _completion(
 
 
 def _tools_and_faults(counts: dict[Key, list[int]], episode: EpisodeFacts, kind: str) -> None:
-    entry = capability(episode.source)
+    entry = capability(episode.source, episode.recorder)
     if entry.tools is not None:
         trials = CLASSED_TRIALS if entry.tools is Basis.CLASSED else BIT_TRIALS
         for (family, outcome), n in episode.tool_counts:
@@ -179,7 +184,7 @@ def _switches(
     opened: dict[tuple[str, str, Basis], set[str]] = defaultdict(set)
     left: dict[tuple[str, str, Basis, str], Counter[tuple[str | None, str]]] = defaultdict(Counter)
     for episode, kind in episodes:
-        basis = capability(episode.source).switch
+        basis = capability(episode.source, episode.recorder).switch
         if basis is None:
             continue
         place = (kind, episode.recorder, basis)
@@ -219,7 +224,7 @@ def switch_of(
 
 def _votes(counts: dict[Key, list[int]], facts: PersonFacts, window: tuple[int, int], *, pooled: bool) -> None:
     for vote in facts.votes:
-        basis = capability(vote.source).blind
+        basis = capability(vote.source, vote.recorder).blind
         kind = facts.kinds[vote.workspace]
         if basis is None or vote.blind not in ("proved", "attested") or vote.judge != "person" or vote.a == vote.b:
             continue

@@ -235,7 +235,8 @@ def _nothing_found(samples: Sequence[Sample], setup: Setup) -> str:
     if setup.is_member:
         return "The folders of member.toml hold no logs: correct the paths under [[logs]], or wait for the first logs."
     return (
-        "No logs were found: Claude Code keeps its transcripts in .claude/projects of your home, canonical JSONL has "
+        "No logs were found: Claude Code keeps its transcripts in .claude/projects of your home, Codex in "
+        ".codex/sessions, Cline and Roo in the editor's globalStorage; canonical JSONL has "
         "no usual place; name yours: `windvane member preview FOLDER`."
     )
 

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from windvane_client.readers import READERS, canonical_rows, litellm_rows
+from windvane_client.readers import READERS, canonical_rows, cline_files, codex, litellm_rows
 from windvane_client.readers.claude_rows import KNOWN, NONE
 from windvane_client.readers.csv_rows import Table
 from windvane_client.readers.files import open_log
@@ -71,7 +71,7 @@ REFUSED: Mapping[str, Refusal] = {
 }
 """Sources that no version will read."""
 NOT_BUILT = frozenset({
-    "mapping", "otlp", "codex", "cline", "langfuse", "gemini_cli", "continue", "openhands",
+    "mapping", "otlp", "langfuse", "gemini_cli", "continue", "openhands",
     "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey", "cloudflare", "openrouter", "envoy",
 })  # fmt: skip
 """Known sources without a reader in this version."""
@@ -85,18 +85,20 @@ _OTHER_NAMES = {
     "kong": "access_log",
 }
 USUAL_PLACES_OF_OTHERS: Mapping[str, tuple[str, ...]] = {
-    "codex": (".codex/sessions",),
     "gemini_cli": (".gemini/tmp",),
-    "cline": (
-        ".config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
-        "Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
-    ),
     "continue": (".continue/dev_data",),
     "openhands": (".openhands/conversations",),
     "opencode": (".local/share/opencode",),
 }
 """Where the programs of `NOT_BUILT` keep their logs, below the home folder."""
-_BY_NAME = (("*.traj", "swe_agent"), ("rollout-*.jsonl*", "codex"))
+USUAL_PLACES: Mapping[str, tuple[str, ...]] = {"codex": codex.USUAL_PLACES, "cline": cline_files.USUAL_PLACES}
+"""Where programs keep the logs that are read, below the home folder (Claude Code: `readers.claude_code`)."""
+_BY_NAME = (
+    ("*.traj", "swe_agent"),
+    ("rollout-*.jsonl*", "codex"),
+    (f"*{cline_files.TASK_FILE}", "cline"),
+    (f"*{cline_files.MESSAGES}", "cline"),
+)
 _CODEX_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
 
 
@@ -150,7 +152,9 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
     """The source of a file, and its refusal if it is not read; (None, refusal) where nobody knows it."""
     for pattern, source in _BY_NAME:
         if fnmatchcase(path.name, pattern):
-            return source, REFUSED.get(source, NO_READER)
+            return source, None if source in READERS else REFUSED.get(source, NO_READER)
+    if cline_files.is_header(path):
+        return "cline", None
     try:
         with open_log(path) as stream:
             for number, (line, _) in enumerate(_first_rows(stream)):

@@ -13,6 +13,7 @@ import pytest
 from preview_homes import write_home
 from windvane.main import run
 from windvane_client.preview_sources import NOT_BUILT, REFUSED
+from windvane_client.readers import READERS
 
 LONG_AFTER = ("--now", "2027-06-01T00:00:00Z")
 OBSERVED = {
@@ -160,7 +161,7 @@ def test_a_file_is_recognised_by_its_first_good_row(
     (tmp_path / "a.jsonl").write_text(f"[]\n\n{row}\n")
     (sample,) = printed(capsys, tmp_path / "a.jsonl", *LONG_AFTER)["samples"]
     assert sample["source"] == source
-    assert (sample["refused"] is None) == (source in ("claude_code", "canonical"))
+    assert (sample["refused"] is None) == (source in READERS)
 
 
 def test_now_decides_what_lies_in_the_future(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,14 @@ class SampleFacts:
     """A row type that can hold a tool call or result occurred: `tools` is known."""
     any_vote_row: bool = False
     """A row type that can hold a vote or a rating occurred: `blind` is known."""
+    failures_hidden: bool = False
+    """A log that does not write failed requests was seen: `calls.failed` is null."""
+    stated_mode: str = "unknown"
+    """Mode that a header states, for a sample whose rows all belong elsewhere (a copied history)."""
+    recorder: str = ""
+    """Who wrote the rows, where one source has several recorders that can tell different things; else empty."""
+    fork_parents: set[bytes] = field(default_factory=set)
+    """Conversations whose copied rows were left out: without their own files that work is lost."""
     attempts_known: bool | None = None
     """True: a log version that writes retries was seen; False: only older ones; None: no version at all."""
 
@@ -143,6 +151,10 @@ class ReadContext:
     """Folder name of the log file; used for rules and for the project id, never stored."""
     session_hint: str = ""
     """File name without suffix."""
+    companion: bytes = b""
+    """Bytes of the small file beside this one that says what it is (Cline sessions); empty where there is none."""
+    program: str = ""
+    """Program whose folder the file lies in, where one format has several; a word of the closed list of clients."""
     rows: Rows = field(default_factory=Rows)
     offset: int = 0
     final: bool = False
