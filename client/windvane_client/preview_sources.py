@@ -20,11 +20,12 @@ import msgspec
 from windvane_client.readers import READERS, canonical_rows
 from windvane_client.readers.claude_rows import KNOWN, NONE
 from windvane_client.readers.files import open_log
-from windvane_client.readers.lines import LineDecoder, Lines, Rejected
+from windvane_client.readers.lines import LineDecoder, Rejected
+from windvane_client.readers.otlp_values import Values
 from windvane_privacy.errors import ConfigurationError, UnsupportedSource
 
 MAX_SNIFFED_LINES = 200
-LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".traj")
+LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".traj")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ REFUSED: Mapping[str, Refusal] = {
     ),
     "copilot_metrics": Refusal(
         "the usage metrics of Copilot are daily totals of a user, without any piece of work",
-        "the telemetry files of Copilot, written as canonical JSONL",
+        "the telemetry files of Copilot, with --source otlp",
     ),
     "swe_agent": Refusal(
         "benchmark runs are no real work and name no person and no time",
@@ -68,7 +69,7 @@ REFUSED: Mapping[str, Refusal] = {
 }
 """Sources that no version will read."""
 NOT_BUILT = frozenset({
-    "mapping", "otlp", "codex", "litellm", "open_webui", "cline", "langfuse", "gemini_cli", "continue", "openhands",
+    "mapping", "codex", "litellm", "open_webui", "cline", "langfuse", "gemini_cli", "continue", "openhands",
     "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey", "cloudflare", "openrouter", "envoy",
 })  # fmt: skip
 """Known sources without a reader in this version."""
@@ -109,7 +110,7 @@ def source_named(text: str) -> tuple[str, Refusal | None]:
         return name, None
     if name in REFUSED:
         return name, REFUSED[name]
-    if name in NOT_BUILT or name.startswith("otlp/"):
+    if name in NOT_BUILT:
         return name, NO_READER
     raise UnsupportedSource(
         f"Read: {', '.join(sorted(READERS))}. Known, without a reader yet: {', '.join(sorted(NOT_BUILT))}."
@@ -131,6 +132,12 @@ class _First(msgspec.Struct):
     payload: msgspec.Raw = NONE
     uuid: msgspec.Raw = NONE
     sessionId: msgspec.Raw = NONE
+    resourceLogs: msgspec.Raw = NONE
+    resourceSpans: msgspec.Raw = NONE
+    resourceMetrics: msgspec.Raw = NONE
+    hrTime: msgspec.Raw = NONE
+    startTime: msgspec.Raw = NONE
+    attributes: msgspec.Raw = NONE
 
 
 _DECODER = LineDecoder(_First)
@@ -143,7 +150,8 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
             return source, REFUSED.get(source, NO_READER)
     try:
         with open_log(path) as stream:
-            for number, (line, _) in enumerate(Lines(stream, final=True)):
+            # A line is a value for every format but those that are indented: their values end lines later.
+            for number, (line, _, _) in enumerate(Values(stream, final=True)):
                 source_of_row = _source_of(line)
                 if source_of_row is not None:
                     return source_of_row, None if source_of_row in READERS else NO_READER
@@ -161,6 +169,10 @@ def _source_of(line: bytes | None) -> str | None:
         row = _DECODER.decode(line)
     except Rejected:
         return None
+    if any(one is not NONE for one in (row.resourceLogs, row.resourceSpans, row.resourceMetrics)):
+        return "otlp"
+    if row.attributes is not NONE and (row.hrTime is not NONE or row.startTime is not NONE):
+        return "otlp"
     if row.k in canonical_rows.BY_KIND and row.v is not NONE:
         return "canonical"
     if row.type in _CODEX_TYPES and row.payload is not NONE:
