@@ -62,6 +62,8 @@ def install(extras: list[str]) -> None:
     """Brings `.venv` to what `uv.lock` says, with these extras."""
     environment = {key: value for key, value in os.environ.items() if key not in {"VIRTUAL_ENV", "PYTHONHOME"}}
     environment["UV_PROJECT_ENVIRONMENT"] = str(ROOT / ".venv")
+    # Certificates of the system, as pip and git use them: networks with a certificate authority of their own work too.
+    environment.setdefault("UV_SYSTEM_CERTS", "true")
     command = [uv(), "sync", "--frozen", "--quiet", "--inexact", "--python", sys.executable, *extras]
     if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
         sys.exit("The packages could not be installed. Check the network, then run the same command again.")

@@ -9,13 +9,12 @@ Rules kept here:
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from windvane.terminal import Json, out, print_json
 from windvane_privacy import canonical
 from windvane_privacy.errors import ConfigurationError, KeyRefused, LintFailed, MalformedInput
 from windvane_privacy.identity import check_public, fingerprint_words
@@ -24,7 +23,6 @@ from windvane_privacy.site_lint import lint_site
 
 app = typer.Typer(no_args_is_help=True, help="For reviewers: check a report or a site, offline.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 _MAX_KEYS_BYTES = 1 << 16
 
 
@@ -36,16 +34,15 @@ def audit() -> None:
 @app.command("site")
 def site(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a published site.")],
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Look through a published site for what a report of directions must not hold."""
     if not folder.is_dir():
         raise ConfigurationError("There is no such folder.")
     findings = lint_site(folder)
     if as_json:
-        _print_json({"findings": [{"path": f.path, "rule": f.rule} for f in findings]})
+        print_json({"findings": [{"path": f.path, "rule": f.rule} for f in findings]})
     else:
-        out = Console(highlight=False, soft_wrap=True)
         for finding in findings:
             out.print(f"{finding.path}: {finding.rule}", markup=False)
         if not findings:
@@ -60,7 +57,7 @@ def verify(
     key: Annotated[
         str | None, typer.Option("--key", metavar="HEX", help="The coordinator's public key from a place you trust.")
     ] = None,
-    as_json: AsJson = False,
+    as_json: Json = False,
 ) -> None:
     """Check the signature and the form of a report, and of every page beside it."""
     folder = file if file.is_dir() else file.parent
@@ -80,9 +77,8 @@ def verify(
         "key_fingerprint": fingerprint_words(public),
     }
     if as_json:
-        _print_json(result)
+        print_json(result)
         return
-    out = Console(highlight=False, soft_wrap=True)
     pages = " and every page of its quarter" if whole else ""
     out.print(f"{report.report_id} {report.revision}: signature, form{pages} hold.", markup=False)
     if report.demo:
@@ -118,7 +114,3 @@ def _key_of_the_site(folder: Path) -> bytes:
     if not isinstance(text, str):
         raise MalformedInput("keys.json has another form")
     return _public_key(text)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, sort_keys=True))

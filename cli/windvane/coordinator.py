@@ -10,25 +10,20 @@ Rules kept here:
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from windvane.terminal import Json, RoundName, Wait, err, out, patiently, print_json
 from windvane_privacy import canonical
 from windvane_privacy.catalogue import Family
-from windvane_privacy.errors import ConfigurationError, NotReady
+from windvane_privacy.errors import ConfigurationError
 from windvane_privacy.identity import fingerprint_words
 
 app = typer.Typer(no_args_is_help=True, help="For the coordinator: run rounds, publish the report.")
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-POLL_SECONDS = 2.0
 PLAN_EXAMPLE = """\
 # A plan of one quarter. The dates of a real round, its noise and its pairs follow from these lines and the roster.
 quarter = "2027-Q1"
@@ -39,7 +34,7 @@ delta = "1e-8"
 # kinds = ["all"]         # "all", or kinds of work where the federation is large enough
 # cap = 4                 # pairs that a family may stand in; left out: families - 2
 
-# Families of your own, or other words for those of the catalogue:
+# Families of your own, or other words for those of the catalogue (builtin = false: none but these):
 # [[family]]
 # id = "alder-4"
 # label = "Alder 4"
@@ -47,11 +42,7 @@ delta = "1e-8"
 # patterns = []
 """
 
-Result = TypeVar("Result")
 State = Annotated[Path, typer.Option("--state", help="Folder of this coordinator.", show_default=True)]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Wait = Annotated[int, typer.Option("--wait", help="Keep trying for so many seconds.", min=0)]
-RoundName = Annotated[str, typer.Argument(metavar="ROUND", help="Name of the round, such as 2027-Q1.")]
 HERE = Path("windvane-coordinator")
 
 
@@ -72,7 +63,7 @@ def init(
     (state / "plan.toml").write_text(PLAN_EXAMPLE, encoding="utf-8")
     words = fingerprint_words(bytes.fromhex(federation.coordinator))
     if as_json:
-        _print_json({"coordinator": federation.coordinator, "log_origin": federation.log_origin, "fingerprint": words})
+        print_json({"coordinator": federation.coordinator, "log_origin": federation.log_origin, "fingerprint": words})
         return
     out.print(f"Federation [bold]{federation.name}[/] is set up in {state}.")
     out.print(f"Log: {federation.log_origin}")
@@ -101,7 +92,7 @@ def run(
 
     def listening(address: str) -> None:
         if as_json:
-            _print_json({"address": address})
+            print_json({"address": address})
         else:
             out.print(f"Listening on [bold]{address}[/]; the report is served at the same address. Stop with Ctrl-C.")
         sys.stdout.flush()
@@ -136,13 +127,13 @@ def open_round(
     planned = read_plan(_read(plan), _builtin_families())
     coordinator = Coordinator(state)
     try:
-        signed = _patiently(lambda: coordinator.open_round(round_id, planned), wait)
+        signed = patiently(lambda: coordinator.open_round(round_id, planned), wait)
     finally:
         coordinator.close()
     manifest = canonical.decode(signed)["manifest"]
     digest = canonical.sha256_hex(canonical.encode(manifest))
     if as_json:
-        _print_json({"round": round_id, "manifest": digest})
+        print_json({"round": round_id, "manifest": digest})
         return
     out.print(f"Round [bold]{round_id}[/] is open under manifest {digest}.")
     out.print(f"Events from {manifest['events']['from']} to {manifest['events']['to']}.")
@@ -166,13 +157,13 @@ def close_round(
     try:
         root = coordinator.close_round(round_id)
         err.print(f"The accepted set is fixed: {root}.")
-        _patiently(lambda: coordinator.fix_lot(round_id, timedelta(hours=lot_wait)), wait)
+        patiently(lambda: coordinator.fix_lot(round_id, timedelta(hours=lot_wait)), wait)
         err.print("The lot is drawn.")
-        _opened, crosschecked = _patiently(lambda: coordinator.tally(round_id), wait)
+        _opened, crosschecked = patiently(lambda: coordinator.tally(round_id), wait)
     finally:
         coordinator.close()
     if as_json:
-        _print_json({"round": round_id, "set_root": root, "crosschecked": crosschecked})
+        print_json({"round": round_id, "set_root": root, "crosschecked": crosschecked})
         return
     checked = "a third guardian's shares agree" if crosschecked else "opened by two guardians, not cross-checked"
     out.print(f"Round [bold]{round_id}[/] is tallied: {checked}.")
@@ -218,7 +209,7 @@ def publish(
     finally:
         coordinator.close()
     if as_json:
-        _print_json({"round": round_id, "site": str(site)})
+        print_json({"round": round_id, "site": str(site)})
         return
     out.print(f"The report of [bold]{round_id}[/] is published: {site / 'index.html'}")
 
@@ -229,28 +220,8 @@ def _builtin_families() -> tuple[Family, ...]:
     return builtin_catalogue().families
 
 
-def _patiently(step: Callable[[], Result], wait: int) -> Result:
-    """Run a step again until it is ready or `wait` seconds are over."""
-    deadline = time.monotonic() + wait
-    shown = ""
-    while True:
-        try:
-            return step()
-        except NotReady as missing:
-            if time.monotonic() + POLL_SECONDS > deadline:
-                raise
-            if missing.detail != shown:
-                shown = missing.detail
-                err.print(f"Waiting. {shown}")
-            time.sleep(POLL_SECONDS)
-
-
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"The file {path.name} cannot be read.") from error
-
-
-def _print_json(value: canonical.JsonValue) -> None:
-    sys.stdout.write(canonical.encode(value).decode() + "\n")

@@ -9,18 +9,16 @@ Rules kept here:
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from windvane.terminal import Json, RoundName, Wait, err, out, patiently, print_json, utc_now
 from windvane_privacy import canonical
 from windvane_privacy.errors import ConfigurationError, LotBeforeClose, NotReady, UnknownManifest
 from windvane_privacy.identity import fingerprint_words
@@ -30,18 +28,13 @@ if TYPE_CHECKING:
     from windvane_privacy.guardian import GuardianSession
 
 app = typer.Typer(no_args_is_help=True, help="For a guardian: make a round's key, check, open one sum.")
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-POLL_SECONDS = 2.0
 ADDRESS = "address.json"
 
-Result = TypeVar("Result")
 State = Annotated[Path, typer.Option("--state", help="Folder of this guardian.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Wait = Annotated[int, typer.Option("--wait", help="Keep trying for so many seconds.", min=0)]
-RoundName = Annotated[str, typer.Argument(metavar="ROUND", help="Name of the round, such as 2027-Q1.")]
 HERE = Path("windvane-guardian")
+LATER = (NotReady, LotBeforeClose, UnknownManifest)
+"""What a guardian waits for: before the proposal there is no round of that name, before the closing no set."""
 
 
 @app.command()
@@ -68,10 +61,10 @@ def init(
 def ready(round_id: RoundName, state: State = HERE, wait: Wait = 0, as_json: Json = False) -> None:
     """Check and sign the roster; make the round's key and commit to a nonce."""
     with _session(state) as session:
-        outcome = _patiently(lambda: session.ready(round_id), wait)
+        outcome = patiently(lambda: session.ready(round_id), wait, LATER)
     if as_json:
         members = [member.name for member in outcome.new_members]
-        _print_json({"round": round_id, "roster": outcome.roster_sha256, "new_members": members})
+        print_json({"round": round_id, "roster": outcome.roster_sha256, "new_members": members})
         return
     out.print(f"Ready for [bold]{round_id}[/]: roster {outcome.roster_sha256} is signed.")
     for member in outcome.new_members:
@@ -84,13 +77,13 @@ def open_(round_id: RoundName, state: State = HERE, wait: Wait = 0, as_json: Jso
     """After the closing: check everything, reveal the nonce, and open this guardian's shares once, as sums."""
     deadline = time.monotonic() + wait
     with _session(state) as session:
-        nonce = _patiently(lambda: session.reveal_nonce(round_id), wait)
+        nonce = patiently(lambda: session.reveal_nonce(round_id), wait, LATER)
         err.print("The nonce is in the log." if nonce.revealed else "The lot was drawn without this nonce.")
         left = max(0, int(deadline - time.monotonic()))
-        result = _patiently(lambda: _open_with_bar(session, round_id), left)
+        result = patiently(lambda: _open_with_bar(session, round_id), left, LATER)
     digest = canonical.sha256_hex(result)
     if as_json:
-        _print_json({"round": round_id, "result": digest, "set_root": nonce.set_root})
+        print_json({"round": round_id, "result": digest, "set_root": nonce.set_root})
         return
     out.print(f"Round [bold]{round_id}[/] is opened for the set {nonce.set_root}.")
     out.print(f"Signed result: {digest}")
@@ -104,7 +97,7 @@ def _make_card(state: Path, name: str | None, group: str | None, *, as_json: boo
     init_guardian(state, name, group)
     words = fingerprint_words(bytes.fromhex(own_card(state).identity))
     if as_json:
-        _print_json({"card": str(state / CARD), "fingerprint": words})
+        print_json({"card": str(state / CARD), "fingerprint": words})
         return
     out.print(f"Guardian [bold]{name}[/] is set up in {state}.")
     out.print(f"Fingerprint of its key: [bold]{words}[/]")
@@ -132,7 +125,7 @@ def _pin(state: Path, address: str, ca: Path | None, *, demo: bool, yes: bool, a
     settings = {"address": address, "ca": None if ca is None else str(ca.resolve())}
     write_secret(state / ADDRESS, canonical.encode(settings))
     if as_json:
-        _print_json({"coordinator": shown.coordinator, "fingerprint": words})
+        print_json({"coordinator": shown.coordinator, "fingerprint": words})
         return
     out.print(f"The coordinator of [bold]{shown.name}[/] is pinned: {words}")
     out.print("Next: read policy.toml, then `windvane guardian ready ROUND` when a round is announced.")
@@ -142,7 +135,7 @@ def _pin(state: Path, address: str, ca: Path | None, *, demo: bool, yes: bool, a
 def _session(state: Path) -> Iterator[GuardianSession]:
     from windvane_privacy.guardian import GuardianSession
 
-    with _courier(state) as courier, GuardianSession(state, courier, _utc_now) as session:
+    with _courier(state) as courier, GuardianSession(state, courier, utc_now) as session:
         yield session
 
 
@@ -165,27 +158,3 @@ def _open_with_bar(session: GuardianSession, round_id: str) -> bytes:
             bar.update(task, completed=done, total=total)
 
         return session.open(round_id, show)
-
-
-def _patiently(step: Callable[[], Result], wait: int) -> Result:
-    """Run a step again until it is ready or `wait` seconds are over."""
-    deadline = time.monotonic() + wait
-    shown = ""
-    while True:
-        try:
-            return step()
-        except (NotReady, LotBeforeClose, UnknownManifest) as missing:
-            if time.monotonic() + POLL_SECONDS > deadline:
-                raise
-            if missing.sentence() != shown:
-                shown = missing.sentence()
-                err.print(f"Waiting. {shown}", markup=False)
-            time.sleep(POLL_SECONDS)
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _print_json(value: canonical.JsonValue) -> None:
-    sys.stdout.write(canonical.encode(value).decode() + "\n")

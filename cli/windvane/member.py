@@ -10,10 +10,8 @@ Rules kept here:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from windvane.terminal import Json, RoundName, err, print_json, utc_now
 from windvane_privacy import canonical
 from windvane_privacy.errors import ConfigurationError, NeedsApproval, StateExists, WindvaneError
 from windvane_privacy.identity import fingerprint_words
@@ -34,12 +33,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="For an organisation: read your logs, look at them, take part.")
 out = Console(highlight=False, soft_wrap=False)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 State = Annotated[Path, typer.Option("--state", help="Folder of this member.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Answer yes to the question of this command.")]
-RoundName = Annotated[str, typer.Argument(metavar="ROUND", help="Name of the round, such as 2027-Q1.")]
 HERE = Path("windvane-member")
 
 
@@ -102,7 +98,7 @@ def init(
     with _agent(existing) as agent:
         answer = canonical.decode(agent.enrol())
     if as_json:
-        _print_json({"state": str(state), "key": existing.key.key_id, "enrolled": answer})
+        print_json({"state": str(state), "key": existing.key.key_id, "enrolled": answer})
         return
     out.print(f"[bold]{escape(existing.settings.name)}[/] is set up in {escape(str(state))} and enrolled.")
     out.print(f"Fingerprint of your key: [bold]{_words(existing.key.public.hex())}[/]")
@@ -131,9 +127,9 @@ def collect(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        facts = collect_facts(run(opened, _utc_now(), progress=show))
+        facts = collect_facts(run(opened, utc_now(), progress=show))
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         show_collect(out, facts)
 
@@ -144,7 +140,7 @@ def approve(round_id: RoundName, state: State = HERE, yes: Yes = False, as_json:
     with _agent(_open(state)) as agent:
         facts = _ask(agent, round_id, yes=yes, show=not as_json)
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         out.print(f"Round [bold]{round_id}[/] is approved. Next: windvane member submit {round_id}")
 
@@ -171,7 +167,7 @@ def submit(
             if yes:
                 raise NeedsApproval("This is another machine than before.")
             typer.confirm("This is another machine than before. Is no copy running elsewhere?", abort=True, err=True)
-            agent.ledger.confirm_machine(_utc_now().date().isoformat())
+            agent.ledger.confirm_machine(utc_now().date().isoformat())
         try:
             entry = agent.submit(name)
         finally:
@@ -179,7 +175,7 @@ def submit(
             if stored is not None and manifest is not None and not as_json:
                 show_drawn(out, drawn_facts(stored, manifest))
         if as_json and manifest is not None:
-            _print_json(drawn_facts(entry, manifest))
+            print_json(drawn_facts(entry, manifest))
     if not as_json:
         out.print(f"Round [bold]{name}[/] is accepted. The log shows the hash above; nothing more is to be done.")
 
@@ -195,7 +191,7 @@ def status(state: State = HERE, as_json: Json = False) -> None:
         facts = status_facts(settings.name, settings.address, opened.policy, ledger)
     facts["enrolled"] = opened.enrolled
     if as_json:
-        _print_json(facts)
+        print_json(facts)
     else:
         show_status(out, facts)
 
@@ -281,7 +277,7 @@ def _agent(state: MemberState) -> Iterator[MemberAgent]:
     settings = state.settings
     with (
         HttpsCourier(settings.address, ca=None if settings.ca is None else Path(settings.ca)) as courier,
-        MemberAgent(state, courier, _utc_now, warn=_warn) as agent,
+        MemberAgent(state, courier, utc_now, warn=_warn) as agent,
     ):
         yield agent
 
@@ -328,14 +324,6 @@ def _people(path: Path | None, staff_id: str | None) -> str | None:
 
 def _words(public: str) -> str:
     return fingerprint_words(bytes.fromhex(public))
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _print_json(value: canonical.JsonValue) -> None:
-    sys.stdout.write(canonical.encode(value).decode() + "\n")
 
 
 def _mount_preview() -> None:

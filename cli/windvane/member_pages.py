@@ -178,7 +178,10 @@ def show_approval(console: Console, facts: dict[str, JsonValue]) -> None:
         table.add_row(row["who"], row["learns"])
     _section(console, "Who could learn what", table)
     guardians = f"{facts['open_together']} of the {len(facts['guardians'])} named guardians"
-    console.print(f"{guardians} would have to break their word to see your numbers, and even then with noise.")
+    console.print(
+        f"{guardians}, or one of them together with the coordinator, would have to break their word to see your "
+        "numbers, and even then with noise."
+    )
 
 
 def changed_fields(last: Manifest | None, now: Manifest) -> list[dict[str, str]]:
@@ -218,13 +221,16 @@ def _coalitions(g: budget.Guarantees) -> list[dict[str, str]]:
     rows = [
         ("any reader of the report", f"that you took part; about one person: epsilon {g.a.text}"),
         ("the coordinator alone", f"who sent, on which day, the same length from all; noisy sums: epsilon {g.a.text}"),
-        ("one guardian alone, or with the coordinator", f"a random-looking share and noisy sums: epsilon {g.a.text}"),
+        ("one guardian alone", f"a random-looking share and noisy sums: epsilon {g.a.text}"),
         *(
             (f"those, and all but {honest} honest members of your cohort", f"about one person: epsilon {loss.text}")
             for honest, loss in g.b
             if honest in steps
         ),
-        ("any two guardians together", f"{own}: epsilon {g.c.text}; your totals up to the noise s_i"),
+        (
+            "any two guardians together, or one together with the coordinator",
+            f"{own}: epsilon {g.c.text}; your totals up to the noise s_i",
+        ),
     ]
     return [{"who": who, "learns": learns} for who, learns in rows]
 

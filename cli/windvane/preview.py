@@ -11,15 +11,16 @@ Rules kept here:
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+
+from windvane.terminal import print_json
 
 if TYPE_CHECKING:
     from windvane_client.preview import Progress, Sample
@@ -160,10 +161,10 @@ def _json(samples: list[Sample], store: EventStore, setup: Setup, now: datetime,
         (sample,) = samples
         if sample.refused is None:
             sample.observed, sample.missing = summed(store, samples, setup, now)
-        _print(sample_json(sample))
+        print_json(sample_json(sample))
         return
     total, _ = summed(store, samples, setup, now)
-    _print({"schema": SCHEMA, "samples": [sample_json(sample) for sample in samples], "total": total})
+    print_json({"schema": SCHEMA, "samples": [sample_json(sample) for sample in samples], "total": total})
 
 
 def _page(samples: list[Sample], store: EventStore, setup: Setup, now: datetime) -> None:
@@ -196,7 +197,7 @@ def _explain(episode: str, store: EventStore, setup: Setup, now: datetime, *, as
     found = person.episodes[number - 1]
     why = dict(explain(found, person, catalogue=setup.catalogue, rules=setup.rules))
     if as_json:
-        _print({"schema": "windvane/preview-episode/v1", "episode": number, **why})
+        print_json({"schema": "windvane/preview-episode/v1", "episode": number, **why})
     else:
         show_explanation(Console(highlight=False), number, found.opened, why, setup)
 
@@ -210,9 +211,3 @@ def _number(text: str, own: Own) -> int | None:
     if wanted.isascii() and wanted.isdigit():
         return int(wanted) if 1 <= int(wanted) <= len(episodes) else None
     return next((at for at, one in enumerate(episodes, 1) if time_text(one.opened) == wanted), None)
-
-
-def _print(value: dict[str, Any]) -> None:
-    from windvane_privacy import canonical
-
-    sys.stdout.write(canonical.encode(value).decode() + "\n")

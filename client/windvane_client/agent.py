@@ -24,11 +24,12 @@ from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Protocol
 
-from windvane_client.agreement import Agreement, check_logged, verify_agreement
+from windvane_client.agreement import Agreement, verify_agreement
 from windvane_client.evidence import Evidence, StoredEvidence
-from windvane_client.round_log import accepted_leaf, check_clock, check_window, is_aborted, is_closed, round_names
+from windvane_client.round_log import accepted_leaf, check_clock, check_window, is_closed, round_names
 from windvane_client.state import MemberState, machine_id
 from windvane_privacy import canonical, log
+from windvane_privacy.agreement import check_logged
 from windvane_privacy.couriers import Courier, Parcel
 from windvane_privacy.errors import (
     DuplicateSubmission,
@@ -45,6 +46,7 @@ from windvane_privacy.errors import (
     RoundClosed,
     UnknownManifest,
 )
+from windvane_privacy.leaf import is_aborted
 from windvane_privacy.ledger_schema import BurnReason, Drawn, RoundEntry, State
 from windvane_privacy.log import Head, Scan, first_commitment, forged_commitments, signed_by
 from windvane_privacy.manifest import Manifest
@@ -330,7 +332,7 @@ class MemberAgent:
             manifest = verify_signed_manifest(raw, self._coordinator)
             if manifest.round != leaf.round:
                 raise UnknownManifest
-            check_logged(manifest, scan, self._coordinator)
+            check_logged(manifest, scan.leaves)
             self.ledger.burn_undrawn(
                 manifest, leaf.fields["hash"], self._words(manifest), versions=software_versions(), day=self._today()
             )

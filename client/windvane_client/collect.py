@@ -4,7 +4,8 @@
 Rules kept here:
 * a file is read from where the last run stopped; a file that shrank or began anew is read from its start, which is
   harmless because events merge;
-* a file's events, its counts and its cursor are stored in one transaction: a crash counts nothing twice;
+* a file's events, its counts and its cursor are stored in one transaction, which small files share: a crash counts
+  nothing twice, and a file that fails takes back only what is its own;
 * a file that cannot be read is counted by reason and the rest is read; no path and no text is repeated in any message;
 * model names are resolved with the catalogue of the window's agreement; a change of catalogue reads everything again;
 * the organisation's rules stay fixed inside a window (`ConfigurationError` otherwise);
@@ -17,10 +18,11 @@ from __future__ import annotations
 import hashlib
 import tomllib
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from windvane_client.catalogue_builtin import builtin_catalogue
 from windvane_client.events import AnyEvent, Gap, Rows
@@ -40,6 +42,8 @@ from windvane_privacy.manifest import Manifest, parse_time
 from windvane_privacy.signed import verify_signed_manifest
 
 HEAD_BYTES = 4096
+SHARED_BYTES = 8 << 20
+"""Files are stored together up to this size: a commit costs more than a small file."""
 DAY = 86_400_000_000
 WARN_AFTER_DAYS, LOGS_KEPT_DAYS = 25, 30
 """Claude Code deletes transcripts after 30 days unless told otherwise."""
@@ -78,6 +82,12 @@ class _Source:
     person: bytes | None
 
 
+class _Found(NamedTuple):
+    source: _Source
+    path: Path
+    size: int
+
+
 def collect(state: MemberState, now: datetime, *, progress: Progress | None = None) -> CollectReport:
     """Read what is new. `now` is UTC.
 
@@ -95,17 +105,24 @@ def collect(state: MemberState, now: datetime, *, progress: Progress | None = No
     with EventStore.open(state.collection) as store:
         store.freeze_rules(manifest.round if manifest is not None else _quarter(now), rules.sha256)
         _prepare(store, report, catalogue, aliases, micros(now))
-        found = [(source, path) for source in sources for path in reader(source.folder.source).discover(_roots(source))]
-        total, done, seen = sum(_size(path) for _, path in found), 0, set[bytes]()
-        for source, path in found:
-            context = _context(path, source, ids, catalogue, aliases, rules, micros(now))
-            if context.file_key in seen:
-                continue  # two configured folders hold it; the first one counts
-            seen.add(context.file_key)
-            _read_file(store, path, source, context, report, now)
-            done += _size(path)
-            if progress is not None:
-                progress(done, total)
+        found = [
+            _Found(source, path, _size(path))
+            for source in sources
+            for path in reader(source.folder.source).discover(_roots(source))
+        ]
+        total, done, seen = sum(one.size for one in found), 0, set[bytes]()
+        tools, retired = ToolClasses(rules.tools), retired_until(store)
+        for group in _groups(found):
+            with store.transaction():
+                for source, path, size in group:
+                    context = _context(path, source, ids, catalogue, aliases, rules, tools, micros(now))
+                    if context.file_key in seen:
+                        continue  # two configured folders hold it; the first one counts
+                    seen.add(context.file_key)
+                    _read_file(store, path, source, context, report, retired, now)
+                    done += size
+                    if progress is not None:
+                        progress(done, total)
         _gone(store, report, seen, micros(now))
         store.set_fact("last_run", str(micros(now)))
     report.unmapped = any(source.folder.source == "claude_code" and source.person is None for source in sources)
@@ -144,8 +161,28 @@ def load_aliases(path: Path, catalogue: Catalogue) -> dict[str, str]:
 # --- one file ---------------------------------------------------------------------------------------------------------
 
 
+def _groups(found: Iterable[_Found]) -> Iterator[list[_Found]]:
+    """Files in order, cut where their sizes reach `SHARED_BYTES`."""
+    group: list[_Found] = []
+    size = 0
+    for one in found:
+        if group and size + one.size > SHARED_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(one)
+        size += one.size
+    if group:
+        yield group
+
+
 def _read_file(
-    store: EventStore, path: Path, source: _Source, context: ReadContext, report: CollectReport, now: datetime
+    store: EventStore,
+    path: Path,
+    source: _Source,
+    context: ReadContext,
+    report: CollectReport,
+    retired: int,
+    now: datetime,
 ) -> None:
     report.files += 1
     name = source.folder.source
@@ -161,7 +198,7 @@ def _read_file(
                 context.offset = cursor.offset
         head = _head(path, min(HEAD_BYTES, status.st_size))
         with open_log(path) as stream, store.transaction():
-            report.events += store.add(_fresh(reader(name).read(stream, context), retired_until(store)))
+            report.events += store.add(_fresh(reader(name).read(stream, context), retired))
             store.add_rows(name, context.rows, _week(now))
             store.set_cursor(Cursor(context.file_key, status.st_size, status.st_mtime_ns, context.offset, head))
     except (OSError, EOFError, zlib.error, ConfigurationError):
@@ -185,13 +222,14 @@ def _context(
     catalogue: Catalogue,
     aliases: Mapping[str, str],
     rules: Rules,
+    tools: ToolClasses,
     now: int,
 ) -> ReadContext:
     context = context_for(path, ids=ids, catalogue=catalogue, now=now, facts=SampleFacts(source.folder.source))
     context.machine_person = source.person
     context.aliases = aliases
     context.kind_rule = rules.kind_rule
-    context.tools = ToolClasses(rules.tools)
+    context.tools = tools
     context.tool_markers = rules.tool_markers
     return context
 

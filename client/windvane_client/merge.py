@@ -31,6 +31,7 @@ from windvane_client.events import (
     TurnEnd,
     Vote,
 )
+from windvane_privacy.catalogue import OTHER, UNKNOWN
 
 KINDS: tuple[type[AnyEvent], ...] = (Prompt, Call, AttemptError, Tool, ModelSet, TurnEnd, Outcome, Vote, Close, Gap)
 """Kinds of event in the order of their number in the store."""
@@ -48,14 +49,22 @@ _ROWS = tuple(
 )
 _DECODER: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_ROWS])  # noqa: UP007 - built at run time
 _ENCODER = msgspec.msgpack.Encoder()
+_encode, _astuple = _ENCODER.encode, msgspec.structs.astuple
+_NUMBERED: dict[type[AnyEvent], tuple[int, str]] = {
+    struct: (number, KIND_NAMES[number]) for group in (KINDS, _ROWS) for number, struct in enumerate(group)
+}
+"""Number and name of a kind, also of the events that `unpack` makes."""
 
 
 def pack(event: AnyEvent) -> bytes:
     """Compact bytes of one event: msgpack array of the kind's tag and its fields."""
-    number = KIND_NUMBER.get(type(event))
-    if number is None:  # an event that `unpack` made
-        number = KIND_NUMBER[type(event).__mro__[1]]
-    return _ENCODER.encode((KIND_NAMES[number], *msgspec.structs.astuple(event)))
+    return _encode((_NUMBERED[type(event)][1], *_astuple(event)))
+
+
+def number_and_bytes(event: AnyEvent) -> tuple[int, bytes]:
+    """`kind_number` and `pack` at once."""
+    number, name = _NUMBERED[type(event)]
+    return number, _encode((name, *_astuple(event)))
 
 
 def unpack(raw: bytes) -> AnyEvent:
@@ -66,8 +75,7 @@ def unpack(raw: bytes) -> AnyEvent:
 
 def kind_number(event: AnyEvent) -> int:
     """Number of the event's kind in `KINDS`."""
-    number = KIND_NUMBER.get(type(event))
-    return KIND_NUMBER[type(event).__mro__[1]] if number is None else number
+    return _NUMBERED[type(event)][0]
 
 
 def merge(copies: Sequence[bytes]) -> tuple[AnyEvent, list[tuple[bytes, bytes | None]]]:

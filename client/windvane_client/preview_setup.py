@@ -22,10 +22,11 @@ from windvane_client.rules import Rules, load_rules
 from windvane_client.state import LogFolder, MemberState, machine_id
 from windvane_privacy.catalogue import Catalogue
 from windvane_privacy.errors import LedgerError
-from windvane_privacy.ledger_file import LedgerFile
+from windvane_privacy.ledger_schema import FILE
 from windvane_privacy.ledger_view import LedgerView
 from windvane_privacy.manifest import Manifest, parse_time
 from windvane_privacy.signed import verify_signed_manifest
+from windvane_privacy.sqlite_file import SqliteFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def open_round(state: MemberState, now: datetime) -> str | None:
     if not begun:
         return None
     try:
-        file = LedgerFile(state.folder / "ledger")
+        file = SqliteFile(state.folder / "ledger", FILE)
     except LedgerError:
         return begun[-1].round
     try:

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 
 from windvane_privacy import canonical
 from windvane_privacy.errors import ClockImplausible, MalformedInput, RoundClosed, WindowNotOpen
-from windvane_privacy.leaf import ABORTED, is_round
+from windvane_privacy.leaf import is_aborted, is_round
 from windvane_privacy.log import Head, Leaf, Scan, first_of, signed_by
 from windvane_privacy.manifest import Manifest, parse_time
 
@@ -50,17 +50,6 @@ def accepted_leaf(leaves: Sequence[Leaf], round_id: str, member: int, coordinato
 def is_closed(leaves: Sequence[Leaf], round_id: str, coordinator: bytes) -> bool:
     """Whether the accepted set is fixed."""
     return first_of(leaves, "round-closed", round_id, public=coordinator) is not None
-
-
-def is_aborted(leaves: Sequence[Leaf], round_id: str, coordinator: bytes) -> bool:
-    """Whether the coordinator has stopped the round."""
-    return any(
-        leaf.type == "incident"
-        and leaf.round == round_id
-        and leaf.fields["what"] == ABORTED
-        and signed_by(leaf, coordinator)
-        for leaf in leaves
-    )
 
 
 def check_clock(head: Head, now: datetime) -> None:

@@ -36,7 +36,7 @@ from windvane_client.ids import load_or_make_k_org
 from windvane_client.people import PEOPLE_TOML, People, load_people, parse_people
 from windvane_privacy.errors import ConfigurationError, DemoManifest, StateExists
 from windvane_privacy.identity import SigningKey
-from windvane_privacy.keyfiles import read_secret, secure_folder, write_secret
+from windvane_privacy.keyfiles import read_secret, secure_folder, sync_folder, write_secret
 from windvane_privacy.ledger import Ledger
 from windvane_privacy.log import is_round
 from windvane_privacy.policy import PinnedGuardian, Policy, load_policy, policy_toml
@@ -365,19 +365,9 @@ def _replace(path: Path, raw: bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    _sync(path.parent)
+    sync_folder(path.parent)
 
 
 def _sync_tree(folder: Path) -> None:
     for inner in (*(p for p in folder.iterdir() if p.is_dir()), folder):
-        _sync(inner)
-
-
-def _sync(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        sync_folder(inner)

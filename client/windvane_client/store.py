@@ -6,7 +6,8 @@ Rules kept here:
 * writing only appends copies; `conversations` merges them by (person, kind, key), so that the result does not depend on
   the order, the split or the repetition of runs;
 * memory is constant: copies, the merge and the sort live in files, one conversation at a time is in memory;
-* a file's cursor, its row counts and its events are written in one transaction: a crash counts nothing twice;
+* a file's cursor, its row counts and its events are written in one transaction: a crash counts nothing twice; several
+  files may share one, and a file that fails in it is taken back alone;
 * the file is 0600, opened by one process at a time, and a window's rows are deleted when its round is over.
 """
 
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Self
 
 from windvane_client.events import AnyEvent, Prompt, Rows
-from windvane_client.merge import KIND_NAMES, KIND_NUMBER, NO_TIME, kind_number, pack, unpack
+from windvane_client.merge import KIND_NAMES, KIND_NUMBER, NO_TIME, number_and_bytes, unpack
 from windvane_client.store_tables import SCHEMA, join, unpack_links
 from windvane_privacy.errors import ConfigurationError, KeyFileTooOpen, LedgerFormat, LedgerLocked
 
@@ -141,25 +142,25 @@ class EventStore:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Everything written inside is stored together or not at all; may be nested."""
-        if self._depth:
-            self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-            return
-        self._db.execute("BEGIN IMMEDIATE")
-        self._depth = 1
+        """Everything written inside is stored together or not at all.
+
+        Inside another transaction: taken back alone when it fails, stored when the outer one is.
+        """
+        inner = f"inner{self._depth}" if self._depth else None
+        self._db.execute(f"SAVEPOINT {inner}" if inner else "BEGIN IMMEDIATE")
+        self._depth += 1
         try:
             yield
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:  # SQLite may have taken everything back itself, for example on a full disk
+                if inner:
+                    self._db.execute(f"ROLLBACK TO {inner}")
+                self._db.execute(f"RELEASE {inner}" if inner else "ROLLBACK")
             raise
         else:
-            self._db.execute("COMMIT")
+            self._db.execute(f"RELEASE {inner}" if inner else "COMMIT")
         finally:
-            self._depth = 0
+            self._depth -= 1
 
     def add(self, events: Iterable[AnyEvent]) -> int:
         """Append events, one transaction, in batches of constant size; the number added."""
@@ -168,9 +169,10 @@ class EventStore:
             batch: list[tuple[bytes, int, bytes, bytes, int, int, bytes]] = []
             for event in events:
                 ts = event.ts
+                number, body = number_and_bytes(event)
                 batch.append((
-                    event.person or NOBODY, kind_number(event), event.key, event.conv or b"",
-                    NO_TIME if ts is None else ts, event.seq, pack(event),
+                    event.person or NOBODY, number, event.key, event.conv or b"",
+                    NO_TIME if ts is None else ts, event.seq, body,
                 ))  # fmt: skip
                 if len(batch) >= BATCH:
                     added += self._flush(batch)

@@ -1,11 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the log must show before a round is trusted: the agreement, the closed set and the lot, as pure checks.
+"""What the log must show in closing week: the closed set, the nonces and the lot, as pure checks.
 
 Rules kept here:
-* the first `round-opened` leaf names the manifest, in time before the first event that counts;
-* every guardian's round key and nonce commitment in the manifest stand in a `guardian-ready` leaf that this guardian
-  signed: nobody can put a key of their own in a guardian's place;
-* the roster is the manifest's, signed by the coordinator and two guardians, and counted here;
 * the closed set is every `accepted` leaf before the first `round-closed` leaf, no more and no less, each with the
   member's own first commitment;
 * the lot is recomputed from the nonces in the log; a guardian whose nonce stands in the log before the lot cannot be
@@ -17,30 +13,26 @@ Members, guardians and auditors run the same checks. Source: docs/protocol.md (l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 
 from windvane_privacy import lot
 from windvane_privacy.errors import (
     CommitMismatch,
     LotBeforeClose,
     LotMismatch,
-    ManifestChanged,
-    ManifestError,
     ManifestNotLogged,
     NonceMismatch,
     NotCommitted,
     NotReady,
-    RosterError,
     RoundNotOpened,
     SetMismatch,
     UnknownMember,
 )
-from windvane_privacy.identity import KEY_KEM, key_id
-from windvane_privacy.leaf import ABORTED, Leaf, first_of, signed_by
-from windvane_privacy.manifest import LEAD_DAYS, GuardianEntry, Manifest, parse_time
-from windvane_privacy.roster import Roster, SignedRoster, verify_roster
+from windvane_privacy.leaf import Leaf, first_of, is_aborted, signed_by
+from windvane_privacy.manifest import GuardianEntry, Manifest, parse_time
+from windvane_privacy.roster import Roster
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,31 +48,6 @@ class ClosedSet:
     def members(self) -> tuple[int, ...]:
         """Accepted member numbers in order."""
         return tuple(member for member, _ in self.accepted)
-
-
-def check_agreement(manifest: Manifest, signed: SignedRoster, leaves: Sequence[Leaf]) -> Roster:
-    """The roster of a manifest that the log shows in time, with the guardians' own keys.
-
-    `leaves`: every leaf of the log from its beginning, or at least from the first `guardian-ready` of the round. The
-    manifest's own signature and the policy are checked elsewhere (`signed.py`, `policy.py`).
-
-    Raises:
-        ManifestNotLogged: no `round-opened` leaf, or later than 14 days before the events (a demo may be later).
-        ManifestChanged: the first `round-opened` leaf names another manifest.
-        ManifestError: a guardian's key or nonce commitment is not the one that this guardian logged.
-        RosterError, RosterSignatureMissing: another roster, other counts, or too few signatures.
-    """
-    opened = first_of(leaves, "round-opened", manifest.round, public=bytes.fromhex(manifest.coordinator))
-    if opened is None:
-        raise ManifestNotLogged
-    if opened.fields["manifest"] != manifest.sha256:
-        raise ManifestChanged
-    if not manifest.demo and _day(opened) + timedelta(days=LEAD_DAYS) > parse_time(manifest.events.from_):
-        raise ManifestNotLogged
-    before = {leaf.hash: leaf for leaf in leaves[: leaves.index(opened)]}
-    for entry in manifest.guardians:
-        _check_guardian(entry, manifest.round, before)
-    return _check_roster(manifest, signed)
 
 
 def closed_set(leaves: Sequence[Leaf], manifest: Manifest, roster: Roster) -> ClosedSet:
@@ -189,49 +156,26 @@ def check_not_stopped(leaves: Sequence[Leaf], manifest: Manifest) -> None:
     Raises:
         RoundNotOpened: the log holds the coordinator's `incident` leaf that says so.
     """
-    coordinator = bytes.fromhex(manifest.coordinator)
-    for leaf in leaves:
-        if (leaf.type, leaf.round) != ("incident", manifest.round) or leaf.fields["what"] != ABORTED:
-            continue
-        if signed_by(leaf, coordinator):
-            raise RoundNotOpened("The coordinator stopped it.")
+    if is_aborted(leaves, manifest.round, bytes.fromhex(manifest.coordinator)):
+        raise RoundNotOpened("The coordinator stopped it.")
+
+
+def is_enough(manifest: Manifest, accepted: int) -> bool:
+    """Whether so many accepted organisations reach the manifest's floor and fill its cohorts.
+
+    Cohort sizes differ by at most one, so the smallest has `m_min` members exactly when `accepted >= G m_min`.
+    """
+    return accepted >= max(manifest.floors.accepted, manifest.cohorts.G * manifest.cohorts.m_min)
 
 
 def check_floors(manifest: Manifest, accepted: int) -> None:
     """Stop a round with fewer accepted organisations than the manifest demands, or than its cohorts need.
 
-    Cohort sizes differ by at most one, so the smallest has `m_min` members exactly when `accepted >= G m_min`.
-
     Raises:
         RoundNotOpened: it stays charged and is never retried on the same data.
     """
-    if accepted < max(manifest.floors.accepted, manifest.cohorts.G * manifest.cohorts.m_min):
+    if not is_enough(manifest, accepted):
         raise RoundNotOpened("Too few organisations.")
-
-
-def _check_guardian(entry: GuardianEntry, round_id: str, before: Mapping[str, Leaf]) -> None:
-    leaf = before.get(entry.ready_leaf)
-    if leaf is None or (leaf.type, leaf.round) != ("guardian-ready", round_id):
-        raise ManifestError("A guardian of the manifest is not in the log.")
-    own = (entry.index, entry.round_key, entry.round_key_id, entry.nonce_commitment)
-    logged = tuple(leaf.fields[name] for name in ("guardian", "round_key", "round_key_id", "nonce_commitment"))
-    named = key_id(KEY_KEM, bytes.fromhex(leaf.fields["round_key"]))
-    if own != logged or named != entry.round_key_id or not signed_by(leaf, bytes.fromhex(entry.identity)):
-        raise ManifestError("A guardian's key is not the one that this guardian put in the log.")
-
-
-def _check_roster(manifest: Manifest, signed: SignedRoster) -> Roster:
-    if signed.roster.sha256 != manifest.roster.sha256:
-        raise RosterError("It is not the roster of the manifest.")
-    guardians = [bytes.fromhex(entry.identity) for entry in manifest.guardians]
-    roster = verify_roster(signed, bytes.fromhex(manifest.coordinator), guardians)
-    counted = (roster.version, len(roster.active), roster.people)
-    if counted != (manifest.roster.version, manifest.roster.members, manifest.roster.people):
-        raise RosterError("Counted again, it is not what the manifest says.")
-    listed = [(g.index, g.identity) for g in roster.guardians]
-    if listed != [(entry.index, entry.identity) for entry in manifest.guardians]:
-        raise RosterError("Its guardians are not those of the manifest.")
-    return roster
 
 
 def _check_commitment(first: Leaf | None, accepted: str, agreed: str, last_day: date) -> None:
@@ -241,7 +185,3 @@ def _check_commitment(first: Leaf | None, accepted: str, agreed: str, last_day: 
         raise NotCommitted("It came after the last moment for a commitment.")
     if first.fields["hash"] != accepted:
         raise CommitMismatch
-
-
-def _day(leaf: Leaf) -> datetime:
-    return datetime.combine(date.fromisoformat(leaf.fields["day"]), datetime.min.time(), tzinfo=UTC)

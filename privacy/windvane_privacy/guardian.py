@@ -31,7 +31,8 @@ from typing import Self
 import numpy as np
 
 from windvane_privacy import canonical, field, lot
-from windvane_privacy.ceremony import ClosedSet, check_agreement, check_floors, check_not_stopped, closed_set, fixed_lot
+from windvane_privacy.agreement import check_agreement
+from windvane_privacy.ceremony import ClosedSet, check_floors, check_not_stopped, closed_set, fixed_lot
 from windvane_privacy.couriers import Courier, Parcel
 from windvane_privacy.envelope import commit_hash, envelope_length, open_share, parse_envelope, verify_envelope
 from windvane_privacy.errors import (
@@ -191,7 +192,8 @@ class GuardianSession:
 
         Raises:
             LotBeforeClose: the closed set is not in the log yet, or the submission window is still open.
-            PolicyRefusal, ManifestError, RosterError, LogError, EnvelopeError, SetMismatch: see `ceremony.py`.
+            PolicyRefusal, ManifestError, RosterError, LogError, EnvelopeError, SetMismatch: see `agreement.py`,
+                `ceremony.py`.
             RoundNotOpened: too few members; the nonce stays secret.
         """
         row = self._row(round_id)

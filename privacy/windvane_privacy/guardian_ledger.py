@@ -2,19 +2,16 @@
 """What a guardian must never forget: its nonce, what it revealed, and that it opened a round, for which set.
 
 Rules kept here:
-* SQLite, one file 0600 in a 0700 folder, rollback journal, `synchronous=EXTRA`, one connection, one process;
+* the file's own rules are those of `sqlite_file.py`: one process, synced commits, owner only, never made by opening;
 * `ready -> nonce -> opened` (or `ready -> opened` for a guardian that was away at the lot), never back, never deleted;
 * what was written once is never changed: a retry sends the same bytes;
 * the opened result is on the disk before its first byte leaves;
-* integrity is checked at every start; a damaged file is refused, and a missing one is never made anew by opening it.
+* a damaged file is refused altogether: unlike a member, a guardian reads nothing from it.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -22,19 +19,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from windvane_privacy.errors import (
-    IllegalTransition,
-    KeyFileTooOpen,
-    LedgerDamaged,
-    LedgerFormat,
-    LedgerLocked,
-    StateExists,
-    UnsupportedPlatform,
-)
+from windvane_privacy.errors import IllegalTransition, LedgerDamaged
+from windvane_privacy.sqlite_file import FileKind, SqliteFile, create_file
 
-NAME = "guardian.db"
-APPLICATION_ID = 0x57564731
-FORMAT = 1
+FILE = FileKind("guardian.db", application_id=0x57564731, format=1)  # "WVG1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,49 +60,28 @@ class GuardianLedger:
             LedgerLocked: another process has it open.
             LedgerFormat: written by another version.
             KeyFileTooOpen: others can read it.
+            UnsupportedPlatform: no file locks here.
         """
-        _require_platform()
-        path = folder / NAME
-        if path.is_symlink() or not path.is_file():
-            raise LedgerDamaged("The guardian's ledger is missing.")
-        found = path.stat()
-        if stat.S_IMODE(found.st_mode) & 0o077 or stat.S_IMODE(folder.stat().st_mode) & 0o077:
-            raise KeyFileTooOpen("Others have rights on the guardian's ledger or its folder.")
-        self._connection = _connect(path)
-        try:
-            _check(self._connection)
-        except BaseException:
-            self._connection.close()
-            raise
+        self._file = SqliteFile(folder, FILE)
+        if self._file.damage is not None:
+            self._file.close()
+            raise LedgerDamaged(self._file.damage)
+        self._connection = self._file.connection
 
     @classmethod
     def create(cls, folder: Path) -> None:
-        """Make an empty ledger in an existing 0700 folder.
+        """Make an empty ledger.
 
         Raises:
             StateExists: there is one.
+            KeyFileTooOpen: the folder can be read by others.
+            UnsupportedPlatform: no file locks here.
         """
-        _require_platform()
-        path = folder / NAME
-        try:
-            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except FileExistsError:
-            raise StateExists("There is a guardian's ledger in this folder.") from None
-        os.close(handle)
-        connection = _connect(path)
-        try:
-            connection.executescript(_SCHEMA)
-        finally:
-            connection.close()
-        folder_handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder_handle)
-        finally:
-            os.close(folder_handle)
+        create_file(folder, FILE, _SCHEMA)
 
     def close(self) -> None:
         """Close the file and give up its lock."""
-        self._connection.close()
+        self._file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -217,54 +184,9 @@ class GuardianLedger:
             self._connection.execute("COMMIT")
 
 
-def _require_platform() -> None:
-    if sys.platform == "win32":
-        raise UnsupportedPlatform
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=0, isolation_level=None)
-    try:
-        for pragma in (
-            "journal_mode = DELETE",
-            "synchronous = EXTRA",
-            "locking_mode = EXCLUSIVE",
-            "foreign_keys = ON",
-            "trusted_schema = OFF",
-            "secure_delete = ON",
-        ):
-            connection.execute(f"PRAGMA {pragma}").fetchall()
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise _named(error) from None
-    return connection
-
-
-def _check(connection: sqlite3.Connection) -> None:
-    try:
-        # Taken now, not at the first write: a second process must fail at its start.
-        connection.execute("BEGIN EXCLUSIVE")
-        connection.execute("COMMIT")
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        rows = [row[0] for row in connection.execute("PRAGMA integrity_check(5)")]
-    except sqlite3.DatabaseError as error:
-        raise _named(error) from None
-    if application != APPLICATION_ID or version == 0 or rows != ["ok"]:
-        raise LedgerDamaged("The guardian's ledger failed its check.")
-    if version != FORMAT:
-        raise LedgerFormat
-
-
-def _named(error: sqlite3.DatabaseError) -> LedgerLocked | LedgerDamaged:
-    locked = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
-    return LedgerLocked() if locked else LedgerDamaged("The guardian's ledger cannot be read as a database.")
-
-
 _FROZEN = ("round_id", "round_key_id", "nonce", "ready_leaf")
 _ONCE = tuple(name for name in _COLUMNS if name not in {"state", *_FROZEN})
 _SCHEMA = f"""
-BEGIN IMMEDIATE;
 CREATE TABLE memory(key TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE round(
   round_id TEXT PRIMARY KEY,
@@ -291,7 +213,4 @@ CREATE TRIGGER round_frozen BEFORE UPDATE ON round
   WHEN {" OR ".join(f"NEW.{name} IS NOT OLD.{name}" for name in _FROZEN)}
     OR {" OR ".join(f"(OLD.{name} IS NOT NULL AND NEW.{name} IS NOT OLD.{name})" for name in _ONCE)}
   BEGIN SELECT RAISE(ABORT, 'written once'); END;
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {FORMAT};
-COMMIT;
 """

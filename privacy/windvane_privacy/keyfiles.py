@@ -5,7 +5,8 @@ Rules kept here:
 * a folder is 0700 and a file 0600, both of this user; wider ones are refused, never repaired in silence;
 * a secret is written whole or not at all, reaches the disk before the call returns, and never replaces another;
 * links are never followed, neither when writing nor when reading;
-* file systems without modes (Windows, where only collecting works) are guarded by the user's profile alone.
+* file systems without modes (Windows, where only collecting works) are guarded by the user's profile alone; whoever
+  holds a ledger or opens shares refuses to start there.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import errno
 import os
 import secrets
 import stat
+import sys
 from pathlib import Path
 
-from windvane_privacy.errors import ConfigurationError, KeyFileTooOpen, StateExists
+from windvane_privacy.errors import ConfigurationError, KeyFileTooOpen, StateExists, UnsupportedPlatform
 
 MAX_SECRET_BYTES = 1 << 16
 _POSIX = os.name == "posix"
@@ -25,6 +27,16 @@ _CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 _NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
 _BINARY: int = getattr(os, "O_BINARY", 0)
 _OTHERS = 0o077
+
+
+def require_platform() -> None:
+    """Return where file locks, fsync, O_NOFOLLOW and modes give what ledgers and round keys need.
+
+    Raises:
+        UnsupportedPlatform: Windows.
+    """
+    if sys.platform == "win32":
+        raise UnsupportedPlatform
 
 
 def secure_folder(path: Path) -> Path:
@@ -71,7 +83,7 @@ def write_secret(path: Path, data: bytes) -> None:
             raise StateExists(f"{path.name} exists.") from None
         finally:
             draft.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise ConfigurationError(f"The file {path.name} cannot be written.") from error
 
@@ -108,6 +120,17 @@ def read_secret(path: Path) -> bytes:
     return data
 
 
+def sync_folder(folder: Path) -> None:
+    """Bring a folder's names to the disk; where folders cannot be synced (Windows) nothing happens."""
+    if not _POSIX:
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _write_new(path: Path, data: bytes) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC | _BINARY, 0o600)
     with os.fdopen(handle, "wb") as stream:
@@ -133,13 +156,3 @@ def _refuse_open(found: os.stat_result, name: str) -> None:
         raise KeyFileTooOpen(f"Others have rights on {name}.")
     if found.st_uid != os.geteuid():
         raise KeyFileTooOpen(f"{name} belongs to another user.")
-
-
-def _sync_folder(folder: Path) -> None:
-    if not _POSIX:
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -220,5 +220,11 @@ def forged_commitments(leaves: Sequence[Leaf], round_id: str, member: int, publi
     return [leaf for leaf in _commitments(leaves, round_id, member) if not signed_by(leaf, public)]
 
 
+def is_aborted(leaves: Sequence[Leaf], round_id: str, public: bytes) -> bool:
+    """Whether the coordinator, whose key this is, has stopped the round by hand."""
+    ours = (leaf for leaf in leaves if leaf.type == "incident" and leaf.round == round_id)
+    return any(leaf.fields["what"] == ABORTED and signed_by(leaf, public) for leaf in ours)
+
+
 def _commitments(leaves: Sequence[Leaf], round_id: str, member: int) -> list[Leaf]:
     return [x for x in leaves if x.type == "commitment" and x.round == round_id and x.fields["member"] == member]

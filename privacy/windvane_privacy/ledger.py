@@ -37,8 +37,8 @@ from windvane_privacy.errors import (
     NeedsApproval,
     ReceiptRefused,
 )
-from windvane_privacy.ledger_file import LedgerFile, create_file
 from windvane_privacy.ledger_schema import (
+    FILE,
     GENESIS,
     BurnReason,
     Drawn,
@@ -46,9 +46,11 @@ from windvane_privacy.ledger_schema import (
     State,
     entry_hash,
     people_hash,
+    schema,
 )
 from windvane_privacy.ledger_view import COMMIT_LABEL, Admission, LedgerView
 from windvane_privacy.manifest import Manifest
+from windvane_privacy.sqlite_file import SqliteFile, create_file
 
 _LEAF_PREFIX = b"\0"
 
@@ -102,6 +104,8 @@ class Ledger(LedgerView):
         """
         create_file(
             folder,
+            FILE,
+            schema(),
             {
                 "install_id": secrets.token_hex(16),
                 "machine_id": machine_id,
@@ -119,7 +123,7 @@ class Ledger(LedgerView):
             LedgerDamaged: missing, or no database; a milder fault opens it for reading (`damage`).
             LedgerFormat: written by another version.
         """
-        file = LedgerFile(folder)
+        file = SqliteFile(folder, FILE)
         try:
             return cls(file, machine_id)
         except sqlite3.DatabaseError:

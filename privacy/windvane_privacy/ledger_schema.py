@@ -20,9 +20,9 @@ from enum import StrEnum
 from fractions import Fraction
 
 from windvane_privacy import canonical
+from windvane_privacy.sqlite_file import FileKind
 
-FORMAT = 1
-APPLICATION_ID = 0x57564C31  # "WVL1"
+FILE = FileKind("ledger.db", application_id=0x57564C31, format=1)  # "WVL1"
 _ENTRY_LABEL = b"windvane/1/ledger\0"
 _PEOPLE_LABEL = b"windvane/1/people\0"
 GENESIS = "00" * 32
@@ -282,8 +282,5 @@ def _triggers() -> str:
 
 
 def schema() -> str:
-    """The statements that make an empty ledger; the transaction is left open for its identity in `meta`."""
-    return (
-        f"BEGIN IMMEDIATE;{_TABLES}{_triggers()}"
-        f"PRAGMA application_id = {APPLICATION_ID};PRAGMA user_version = {FORMAT};"
-    )
+    """The statements that make an empty ledger."""
+    return _TABLES + _triggers()

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from windvane_privacy import canonical
-from windvane_privacy.ledger_file import LedgerFile
 from windvane_privacy.ledger_schema import GENESIS, BurnReason, RoundEntry, State, entry_hash, people_hash
 from windvane_privacy.manifest import Manifest
+from windvane_privacy.sqlite_file import SqliteFile
 
 Admission = Callable[[bytes], bool]
 """Whether one more round keeps a person within the lifetime cap; looks at that person's own charges only."""
@@ -31,7 +31,7 @@ class LedgerView:
     `damage`: None, or why it is open for reading only. `moved`: the machine is another than the one that was confirmed.
     """
 
-    def __init__(self, file: LedgerFile, machine_id: str) -> None:
+    def __init__(self, file: SqliteFile, machine_id: str) -> None:
         self._file = file
         self._sql = file.connection
         self._columns = [str(row[1]) for row in self._sql.execute("PRAGMA table_info(round)").fetchall()]

@@ -32,7 +32,7 @@ from windvane_server.http_limits import limit_of, problem_response, read_body
 from windvane_server.logs import ServiceLog
 from windvane_server.site_files import site_response
 
-JSON_ANSWERS = frozenset({"federation", "rounds", "state", "manifest", "roster", "enrol", "leaf", "reveal", "endorse"})
+JSON_ANSWERS = frozenset({"federation", "rounds", "state", "manifest", "roster", "enrol", "leaf", "reveal", "endorse", "result"})
 _START = re.compile(r"0|[1-9][0-9]{0,9}")
 
 

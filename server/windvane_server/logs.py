@@ -23,7 +23,6 @@ EVENTS: Mapping[str, frozenset[str]] = {
     "stopped": frozenset(),
     "request": frozenset({"method", "route", "status", "path"}),
     "fault": frozenset({"kind", "where"}),
-    "step": frozenset({"step", "round"}),
 }
 """Every event and the fields it may have; docs/coordinators.md lists them for operators."""
 MAX_VALUE = 200

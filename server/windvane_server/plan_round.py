@@ -92,6 +92,7 @@ class _PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kinds: tuple[str, ...] = (POOLED,)
     rho: str | None = None
     family: tuple[Family, ...] = ()
+    builtin: bool = True
     dates: dict[str, str] = {}
 
 
@@ -114,7 +115,8 @@ class Standing:
 
 
 def read_plan(raw: bytes, builtin: Sequence[Family]) -> RoundPlan:
-    """A plan from TOML. Families that the file does not define itself come from `builtin`, all of them.
+    """A plan from TOML. Families that the file does not define itself come from `builtin`, all of them, unless the file
+    says `builtin = false`.
 
     Raises:
         ConfigurationError: not TOML, an unknown or missing field, a field of another type.
@@ -126,7 +128,8 @@ def read_plan(raw: bytes, builtin: Sequence[Family]) -> RoundPlan:
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"The plan: {error}.") from None
     own = {family.id for family in found.family}
-    families = (*found.family, *(family for family in builtin if family.id not in own))
+    others = (family for family in builtin if family.id not in own) if found.builtin else ()
+    families = (*found.family, *others)
     return RoundPlan(
         quarter=found.quarter,
         source=found.source,

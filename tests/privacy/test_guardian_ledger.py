@@ -27,7 +27,7 @@ from windvane_privacy.errors import (
     PolicyMissing,
     StateExists,
 )
-from windvane_privacy.guardian_ledger import NAME, GuardianLedger
+from windvane_privacy.guardian_ledger import FILE, GuardianLedger
 from windvane_privacy.guardian_state import init_guardian, load_guardian, own_card, pin_coordinator
 from windvane_privacy.keyfiles import secure_folder
 
@@ -98,7 +98,7 @@ def test_the_tables_themselves_refuse(folder: Path, statement: str) -> None:
         ledger.reveal(ROUND, "m", "root", b"nonce")
         ledger.open_once(ROUND, "m", "root", "table", b"result", b"opened")
         before = ledger.round(ROUND)
-    connection = sqlite3.connect(folder / NAME)
+    connection = sqlite3.connect(folder / FILE.name)
     with pytest.raises(sqlite3.IntegrityError):
         connection.execute(statement)
     connection.close()
@@ -115,14 +115,14 @@ def test_one_process_at_a_time(folder: Path) -> None:
 def test_a_ledger_is_not_made_by_opening_and_not_made_twice(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(LedgerDamaged):
         GuardianLedger(secure_folder(tmp_path / "empty"))
-    assert not (tmp_path / "empty" / NAME).exists()
+    assert not (tmp_path / "empty" / FILE.name).exists()
     with pytest.raises(StateExists):
         GuardianLedger.create(folder)
 
 
 def test_files_are_for_the_owner_only(folder: Path) -> None:
-    assert stat.S_IMODE((folder / NAME).stat().st_mode) == 0o600
-    (folder / NAME).chmod(0o640)
+    assert stat.S_IMODE((folder / FILE.name).stat().st_mode) == 0o600
+    (folder / FILE.name).chmod(0o640)
     with pytest.raises(KeyFileTooOpen):
         GuardianLedger(folder)
 
@@ -130,18 +130,18 @@ def test_files_are_for_the_owner_only(folder: Path) -> None:
 def test_a_damaged_file_is_refused(folder: Path) -> None:
     with GuardianLedger(folder) as ledger:
         ledger.begin(ROUND, "key", NONCE, b"r" * 20_000)
-    raw = bytearray((folder / NAME).read_bytes())
+    raw = bytearray((folder / FILE.name).read_bytes())
     raw[len(raw) // 3 : len(raw) // 3 + 8000] = b"\xff" * 8000
-    (folder / NAME).write_bytes(bytes(raw))
+    (folder / FILE.name).write_bytes(bytes(raw))
     with pytest.raises(LedgerDamaged):
         GuardianLedger(folder)
-    (folder / NAME).write_bytes(b"no database at all, but some bytes" * 50)
+    (folder / FILE.name).write_bytes(b"no database at all, but some bytes" * 50)
     with pytest.raises(LedgerDamaged):
         GuardianLedger(folder)
 
 
 def test_another_format_is_refused(folder: Path) -> None:
-    connection = sqlite3.connect(folder / NAME)
+    connection = sqlite3.connect(folder / FILE.name)
     connection.execute("PRAGMA user_version = 2")
     connection.close()
     with pytest.raises(LedgerFormat):

@@ -172,6 +172,11 @@ def test_a_plan_file_adds_its_families_to_the_catalogue() -> None:
     assert next(family for family in own.families if family.id == "elm").label == "Mine 1"
 
 
+def test_a_plan_file_can_leave_the_builtin_families_out() -> None:
+    found = read_plan(b"builtin = false\n" + TOML, FAMILIES)
+    assert [family.id for family in found.families] == ["mine-1"]
+
+
 @pytest.mark.parametrize(
     "raw",
     [b"", b"\xff", b"quarter = ", TOML + b"surprise = 1", TOML.replace(b'"1e-8"', b"1e-8"), b'[dates]\nopens = "x"'],

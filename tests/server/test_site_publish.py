@@ -3,28 +3,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-import warnings
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 from manifests import coordinator_key, guardian_key
 from report_world import FAMILIES, all_facts, demo_manifest, simulated_sums
+from windvane import audit
 from windvane_privacy import canonical
 from windvane_privacy.direction import PublicFacts
 from windvane_privacy.errors import KeyRefused, LintFailed, ReportError, ReportSignatureInvalid, RoundNotOpened
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.report_file import read_report, verify_file, verify_quarter
 from windvane_server.report import publish, publish_round
-
-with warnings.catch_warnings():
-    # typer 0.20 imports names that click 8.4 deprecates.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from typer.testing import CliRunner
-
-    from windvane import audit
 
 WORLD = {"alder-4": 0.6, "birch-2": 0.0, "cedar-5": 0.3, "elm-3.5": 0.28, "oak-1": -0.4}
 KEY = coordinator_key()
@@ -115,12 +110,25 @@ def test_same_quarter_with_other_content_is_refused(site):
     assert everything(site) == before
 
 
-def test_chain_of_reports_must_be_the_manifests(tmp_path, site):
+def publish_next(site, previous):
     report = (site / "2026-q3" / "report.json").read_bytes()
-    manifest = demo_manifest(round="2026-Q4")
+    manifest = demo_manifest(round="2026-Q4", previous_report=previous)
     sums = simulated_sums(manifest, WORLD, 3)
+    return publish_round(site, manifest=manifest, sums=sums, facts=all_facts(manifest), history=(report,), key=KEY)
+
+
+def test_manifest_that_names_an_unknown_report_is_refused(site):
+    before = everything(site)
     with pytest.raises(ReportError):
-        publish_round(site, manifest=manifest, sums=sums, facts=all_facts(manifest), history=(report,), key=KEY)
+        publish_next(site, "ab" * 32)
+    assert everything(site) == before
+
+
+def test_manifest_signed_before_the_last_report_came_out_is_published(site):
+    earlier = (site / "2026-q3" / "report.json").read_bytes()
+    publish_next(site, None)
+    latest = json.loads((site / "2026-q4" / "report.json").read_bytes())
+    assert latest["previous_sha256"] == hashlib.sha256(earlier).hexdigest()
 
 
 def test_lint_stops_publication_and_what_is_served_stays(site):

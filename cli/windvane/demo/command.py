@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -29,7 +30,7 @@ from windvane_privacy.errors import ConfigurationError
 app = typer.Typer(add_completion=False)
 out = Console(highlight=False)
 REPORT = Path("windvane-demo")
-TITLES = dict(zip(COMPARED, ("finished work", "moved away", "tool calls", "after a fault"), strict=True))
+TITLES = dict(zip(COMPARED, ("finished", "moved away", "tool calls", "after a fault"), strict=True))
 
 
 @app.command()
@@ -118,7 +119,11 @@ def _close(page: Path, seconds: float, *, kept: Path | None) -> None:
 
 
 def _table(found: list[Verdict]) -> Table:
-    table = Table(title="What was true / what the report says", title_justify="left", pad_edge=False, expand=False)
+    table = Table(
+        title="What was true / what the report says",
+        caption="✓ true, and said (equal: no direction)   · true, not clear enough to say   ✗ said, but wrong",
+        title_justify="left", caption_justify="left", pad_edge=False, box=SIMPLE_HEAD,
+    )  # fmt: skip
     table.add_column("pair", no_wrap=True)
     for signal in COMPARED:
         table.add_column(TITLES[signal])

@@ -221,6 +221,7 @@ class DemoFederation:
             'source = "The demonstration\'s list of models by use"',
             f"order = {json.dumps(list(PUBLIC_ORDER))}",
             'delta = "1e-8"',
+            "builtin = false",
             "[dates]",
             *(f'{name} = "{format_time(moment)}"' for name, moment in dates.items()),
         ]

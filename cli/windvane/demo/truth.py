@@ -44,12 +44,11 @@ class Verdict:
     def words(self) -> str:
         """For the closing table."""
         if self.state not in ("toward_a", "toward_b", "no_clear_direction"):
-            return "[dim]not enough data[/]"
-        true = f"to {LABEL[self.truth]}" if self.truth else "equal"
+            return "[dim]– too few[/]"
         if self.said:
-            mark = "[green]✓[/]" if self.right else "[bold red]✗[/]"
-            return f"{mark} true: {true}; said: to {LABEL[self.said]}"
-        return f"{'[green]✓[/]' if not self.truth else '[dim]·[/]'} true: {true}; said: no clear direction"
+            other = f"equal; said to {LABEL[self.said]}" if not self.truth else f"to {LABEL[self.truth]}, said not"
+            return f"[green]✓ to {LABEL[self.said]}[/]" if self.right else f"[bold red]✗ true: {other}[/]"
+        return "[green]✓ equal[/]" if not self.truth else f"[dim]· to {LABEL[self.truth]}[/]"
 
 
 def verdicts(report: Path) -> list[Verdict]:

@@ -96,7 +96,7 @@ def publish_round(
         raise ReportError("A round has either sums or a reason why it was not opened.")
     earlier = tuple(read_report(raw) for raw in history)
     previous = canonical.sha256_hex(history[-1]) if history else None
-    # A manifest is signed before its quarter, so newer reports may have been published since: it names one of the chain.
+    # A manifest is signed before its quarter: newer reports may be out since, so it names any one of the chain.
     if manifest.previous_report is not None and manifest.previous_report not in map(canonical.sha256_hex, history):
         raise ReportError("The manifest names a report that is not in the chain of earlier ones.")
     sealed = seal(sums.to_json(), salt) if sums is not None and salt is not None else None
