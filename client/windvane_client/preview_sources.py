@@ -21,6 +21,7 @@ from windvane_client.readers import READERS, canonical_rows
 from windvane_client.readers.claude_rows import KNOWN, NONE
 from windvane_client.readers.files import open_log
 from windvane_client.readers.lines import LineDecoder, Rejected
+from windvane_client.readers.otlp_rows import LIST
 from windvane_client.readers.otlp_values import Values
 from windvane_privacy.errors import ConfigurationError, UnsupportedSource
 
@@ -162,17 +163,28 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
     return None, NOT_RECOGNISED
 
 
+def _first_of(line: bytes) -> bytes:
+    """The first value of a list, as programs write it that keep their spans in one."""
+    try:
+        return bytes(next(iter(LIST.decode(line)), b"null"))
+    except (msgspec.DecodeError, RecursionError):
+        return b"null"
+
+
 def _source_of(line: bytes | None) -> str | None:
     if line is None:
         return None
+    listed = line.lstrip()[:1] == b"["
     try:
-        row = _DECODER.decode(line)
+        row = _DECODER.decode(_first_of(line) if listed else line)
     except Rejected:
         return None
     if any(one is not NONE for one in (row.resourceLogs, row.resourceSpans, row.resourceMetrics)):
         return "otlp"
     if row.attributes is not NONE and (row.hrTime is not NONE or row.startTime is not NONE):
         return "otlp"
+    if listed:
+        return None
     if row.k in canonical_rows.BY_KIND and row.v is not NONE:
         return "canonical"
     if row.type in _CODEX_TYPES and row.payload is not NONE:

@@ -24,6 +24,7 @@ from windvane_client.constants import CONSTANTS, Constants
 from windvane_client.episodes import Episode, Split, Turn, close_last, split
 from windvane_client.events import MAIN, PERSON_ORIGINS, AnyEvent, AttemptError, Call, Prompt, Tool, Vote
 from windvane_client.infra import faults
+from windvane_client.joined import first_tellers
 from windvane_client.kinds import WORK_CLASSES, Profile, Workspace, kind_of, profile_for, workspace_of
 from windvane_client.modes import INTERACTIVE, demoted_days, turn_mode
 from windvane_client.rules import Rules
@@ -131,7 +132,7 @@ def read_person(
     )
     starts = _starts(prompts)
     for conversation in store.conversations(person):
-        events = [event for event in conversation.events if event.ts is None or event.ts < deadline]
+        events = first_tellers([event for event in conversation.events if event.ts is None or event.ts < deadline])
         cut = split(Conversation(person, conversation.conv, events, conversation.links), constants)
         if cut.episodes:
             close_last(cut, min(now, deadline), _next_start(cut, conversation.conv, starts), constants)

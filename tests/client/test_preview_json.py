@@ -117,7 +117,7 @@ def test_a_session_copied_to_a_second_file_counts_once_in_the_total(
     assert {k: v for k, v in after["total"].items() if k != "rows"} == {k: v for k, v in before.items() if k != "rows"}
 
 
-@pytest.mark.parametrize("source", sorted(REFUSED) + sorted(NOT_BUILT) + ["otlp/gen_ai", "Cursor", "swe-agent"])
+@pytest.mark.parametrize("source", sorted(REFUSED) + sorted(NOT_BUILT) + ["Cursor", "swe-agent"])
 def test_a_refused_source_says_why_and_what_instead(
     tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,6 +148,10 @@ def test_benchmark_runs_are_refused_without_being_named(shared: Path, capsys: py
             '{"sessionId":"s","timestamp":"2026-07-01T10:00:00Z","message":{"role":"assistant","model":"m"}}',
             "claude_code",
         ),
+        ('{"resourceLogs":[]}', "otlp"),
+        ('{\n "resourceSpans": [\n ]\n}', "otlp"),
+        ('{\n  "hrTime": [\n    1,\n    2\n  ],\n  "attributes": {}\n}', "otlp"),
+        ('[\n {\n  "startTime": [1, 2],\n  "attributes": {}\n }\n]', "otlp"),
         ('{"level":"info","text":"x"}', None),
         ('{"k":"prompt"}', None),
         ("not json", None),
@@ -160,7 +164,7 @@ def test_a_file_is_recognised_by_its_first_good_row(
     (tmp_path / "a.jsonl").write_text(f"[]\n\n{row}\n")
     (sample,) = printed(capsys, tmp_path / "a.jsonl", *LONG_AFTER)["samples"]
     assert sample["source"] == source
-    assert (sample["refused"] is None) == (source in ("claude_code", "canonical"))
+    assert (sample["refused"] is None) == (source in ("claude_code", "canonical", "otlp"))
 
 
 def test_now_decides_what_lies_in_the_future(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

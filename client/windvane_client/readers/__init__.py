@@ -14,16 +14,16 @@ from pathlib import Path
 from windvane_client.ids import KeyedIds
 from windvane_client.readers.canonical import CanonicalReader
 from windvane_client.readers.claude_code import ClaudeCodeReader
-from windvane_client.readers.otlp import DIALECTS, OtlpReader
+from windvane_client.readers.otlp import OtlpReader
+from windvane_client.readers.otlp_dialects import DIALECTS
 from windvane_client.readers.protocol import NO_ATTEMPTS, Ids, KindRule, ReadContext, Reader, SampleFacts
 from windvane_privacy.catalogue import Catalogue
 from windvane_privacy.errors import UnsupportedSource
 
 __all__ = ["NO_ATTEMPTS", "READERS", "Ids", "KindRule", "ReadContext", "Reader", "SampleFacts", "context_for", "reader"]
 
-READERS: Mapping[str, Reader] = {
-    one.source: one for one in (ClaudeCodeReader(), CanonicalReader(), OtlpReader(), *map(OtlpReader, DIALECTS))
-}
+_ALL: tuple[Reader, ...] = (ClaudeCodeReader(), CanonicalReader(), OtlpReader(), *map(OtlpReader, DIALECTS))
+READERS: Mapping[str, Reader] = {one.source: one for one in _ALL}
 
 
 def reader(source: str) -> Reader:

@@ -18,28 +18,30 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from windvane_client.events import AnyEvent, Rows
+from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.readers import otlp_claude, otlp_codex, otlp_gemini, otlp_spans
 from windvane_client.readers import otlp_rows as rows
 from windvane_client.readers.files import find_logs
 from windvane_client.readers.lines import UNREADABLE, LineDecoder, Rejected, plausible, reject
+from windvane_client.readers.otlp_dialects import (
+    AGENTS,
+    PREFIXES,
+    Group,
+    dialect_of,
+    name_in,
+    own_attributes,
+    scope_name,
+    sdk_group,
+)
+from windvane_client.readers.otlp_metrics import Silence
 from windvane_client.readers.otlp_state import VERSION, OptedOut, Pass, Row
 from windvane_client.readers.otlp_values import Values
 from windvane_client.readers.protocol import ReadContext
 
 SOURCE = "otlp"
-AGENTS: Final = ("claude_code", "codex", "gemini_cli")
-DIALECTS: Final = (*AGENTS, "gen_ai", "openinference", "vercel_ai")
 SUFFIXES: Final = (".jsonl", ".json", ".log", ".jsonl.gz", ".json.gz", ".log.gz")
-_SERVICES: Final = {"claude-code": "claude_code", "gemini-cli": "gemini_cli"}
-_SCOPES: Final = (("com.anthropic.claude_code", "claude_code"),)
 _SESSION_OF: Final = {"claude_code": "session.id", "codex": "conversation.id", "gemini_cli": "session.id"}
 _CONTENT_EVENTS: Final = ("gen_ai.", "ai.", "exception")
-_BODIES: Final = {
-    f"{agent}.{name}".encode(): f"{agent}.{name}"
-    for agent, module in (("claude_code", otlp_claude), ("codex", otlp_codex), ("gemini_cli", otlp_gemini))
-    for name in module.EVENTS | module.IGNORED
-}
 _TOP = LineDecoder(rows.Top)
 _MAX_HELD = 4096
 _MAX_TRACES = 16_384
@@ -71,14 +73,6 @@ class _Trace:
     inner: bool = False
 
 
-@dataclass(slots=True)
-class _Group:
-    """What the records of one group share: the resource's attributes and the scope's name."""
-
-    attrs: rows.Attributes
-    scope: str
-
-
 class _File:
     """One pass over one file."""
 
@@ -88,6 +82,7 @@ class _File:
         self._now = Pass(context)
         self._rows = context.rows
         self._traces: dict[str, _Trace] = {}
+        self._silence = Silence()
         self._held: list[tuple[Row, str, bool]] = []
         self._fresh = True
         self._start = 0
@@ -110,6 +105,7 @@ class _File:
                 truncated = values.problem == "truncated" and error.reason == "not_json"
                 yield from self._reject("truncated" if truncated else error.reason)
         yield from self._flush(None)
+        yield from self._silent()
         context.offset = max(values.offset, counted)
 
     def _reject(self, reason: str) -> Iterator[AnyEvent]:
@@ -175,13 +171,38 @@ class _File:
                 attrs = {}
             scopes = (group.scopeLogs, group.scopeSpans, group.instrumentationLibrarySpans, group.scopeMetrics)
             for scope in (one for part in scopes for one in part or ()):
-                shared = _Group(attrs, _scope_name(scope.scope))
+                shared = Group(attrs, scope_name(scope.scope))
                 for record in scope.logRecords or ():
                     yield from self._record(record, shared, is_span=False)
                 for record in scope.spans or ():
                     yield from self._record(record, shared, is_span=True)
-                for _ in scope.metrics or ():
-                    self._foreign()
+                for metric in scope.metrics or ():
+                    yield from self._metric(metric, shared)
+
+    def _metric(self, raw: msgspec.Raw, group: Group) -> Iterator[AnyEvent]:
+        dialect = dialect_of(group.attrs, "", group.scope)
+        if dialect not in AGENTS or (self._dialect and dialect != self._dialect):
+            self._foreign()
+            return
+        self._index += 1
+        try:
+            self._silence.metric(raw, dialect, _SESSION_OF[dialect])
+        except (Rejected, msgspec.DecodeError, RecursionError):
+            yield from self._reject("wrong_type")
+        else:
+            self._rows.read += 1
+            self._context.facts.any_row = True
+
+    def _silent(self) -> Iterator[AnyEvent]:
+        """A session whose metrics went on while its events stopped: how its work ended cannot be known."""
+        now = self._now
+        for session, row in self._silence.sessions():
+            try:
+                now.start(row, session, "other", row.dialect)
+            except (OptedOut, Rejected):
+                continue
+            now.out.append(Gap(**now.of(now.key("gap", "silent", row.start)), what="source_silent"))
+            yield from now.events()
 
     def _foreign(self) -> None:
         self._index += 1
@@ -190,7 +211,7 @@ class _File:
 
     # --- records ------------------------------------------------------------------------------------------------------
 
-    def _record(self, raw: msgspec.Raw, group: _Group | None, *, is_span: bool) -> Iterator[AnyEvent]:
+    def _record(self, raw: msgspec.Raw, group: Group | None, *, is_span: bool) -> Iterator[AnyEvent]:
         self._index += 1
         self._rows.read += 1
         place = f"{self._start}:{self._index}"
@@ -215,7 +236,7 @@ class _File:
         try:
             attrs, heads, _ = rows.attributes(raw)
             row = Row(attrs, heads, self._dialect, "", True, None, None, "", False, self._place(place))
-            if _dialect_of(attrs, "", "") != self._dialect:
+            if dialect_of(attrs, "", "") != self._dialect:
                 self._rows.foreign += 1
             else:
                 yield from self._dispatch(row)
@@ -227,20 +248,21 @@ class _File:
     def _place(self, place: str) -> str:
         return f"{self._context.file_key.hex()}:{place}"
 
-    def _row(self, raw: msgspec.Raw, group: _Group | None, *, is_span: bool, place: str) -> Row | None:
+    def _row(self, raw: msgspec.Raw, group: Group | None, *, is_span: bool, place: str) -> Row | None:
         """The row; None for a foreign one."""
         record = rows.RECORD.decode(raw)
         if group is None:
-            group = _sdk_group(record)
-        own, heads, well_formed = _own_attributes(record)
+            group = sdk_group(record)
+        own, heads, well_formed = own_attributes(record)
         attrs = {**group.attrs, **own}
         name = attrs.get("event.name")
         if not isinstance(name, str):
             event_name = rows.scalar(record.eventName)
             name = event_name if isinstance(event_name, str) else ""
-        if not name and not is_span:
-            name = _name_in(rows.body_head(record))
-        dialect = _dialect_of(attrs, name, group.scope)
+        if not is_span and not name.startswith(PREFIXES):
+            body = name_in(rows.body_head(record))
+            name = f"{body.partition('.')[0]}.{name}" if body and name else body or name
+        dialect = dialect_of(attrs, name, group.scope)
         if dialect is None or (self._dialect and dialect != self._dialect):
             return None
         if not well_formed:
@@ -295,6 +317,8 @@ class _File:
             return
         if name in row.attrs:
             facts.saw_conversation(self._context.ids.conv(row.dialect, session) if session else None)
+        if session:
+            self._silence.heard(session, row)
         if not event(now):
             self._rows.unknown += 1
         elif self._fresh:
@@ -363,60 +387,3 @@ class _File:
             return
         if fresh:
             yield from now.events()
-
-
-def _own_attributes(record: rows.Record) -> tuple[rows.Attributes, dict[str, bytes], bool]:
-    try:
-        return rows.attributes(record.attributes)
-    except msgspec.DecodeError:
-        return {}, {}, False
-
-
-def _scope_name(scope: rows.Scope | None) -> str:
-    name = rows.scalar(scope.name) if scope is not None else None
-    return name if isinstance(name, str) else ""
-
-
-def _name_in(head: bytes) -> str:
-    """The event name that a body is, from the fixed list; a body with an agent's prefix is one of unknown name."""
-    head = head.partition(b'"')[0]
-    found = _BODIES.get(head)
-    if found is not None:
-        return found
-    return next((f"{agent}.?" for agent in AGENTS if head.startswith(agent.encode() + b".")), "")
-
-
-def _sdk_group(record: rows.Record) -> _Group:
-    """Resource and scope of an object of the JavaScript SDK."""
-    attrs: rows.Attributes = {}
-    scope = ""
-    try:
-        if rows.first_byte(record.resource) == b"{":
-            attrs = rows.attributes(rows.RESOURCE.decode(record.resource).attributes)[0]
-        for raw in (record.instrumentationScope, record.instrumentationLibrary):
-            if rows.first_byte(raw) == b"{":
-                scope = _scope_name(rows.SCOPE.decode(raw)) or scope
-    except msgspec.DecodeError:
-        pass
-    return _Group(attrs, scope)
-
-
-def _dialect_of(attrs: rows.Attributes, name: str, scope: str) -> str | None:
-    """The dialect of a row; None for a foreign one. A program's own events come before general names."""
-    for agent in AGENTS:
-        if name.startswith(f"{agent}."):
-            return agent
-    for prefix, agent in _SCOPES:
-        if scope.startswith(prefix):
-            return agent
-    service = attrs.get("service.name")
-    if isinstance(service, str):
-        if service in _SERVICES:
-            return _SERVICES[service]
-        if service.casefold() in otlp_codex.PROGRAMS:
-            return "codex"
-    if "openinference.span.kind" in attrs:
-        return "openinference"
-    if "ai.operationId" in attrs:
-        return "vercel_ai"
-    return "gen_ai" if any(key.startswith("gen_ai.") for key in attrs) else None

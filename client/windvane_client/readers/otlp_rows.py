@@ -20,6 +20,7 @@ from windvane_client.readers.lines import Rejected, peek
 NONE: Final = msgspec.Raw()
 """Stands for an absent field; absence is tested by identity."""
 _MAX_SCALAR: Final = 1024
+_EMPTY: Final = (b"[]", b"{}")
 
 EVENT_NAMES: Final = ("event.name", "event.sequence", "event.timestamp", "service.name")
 PERSON_NAMES: Final = ("user.email", "user.id", "user.account_id", "user.account_uuid")
@@ -146,6 +147,12 @@ class KeyValue(msgspec.Struct, gc=False):
     value: msgspec.Raw = NONE
 
 
+class ArrayValue(msgspec.Struct, gc=False):
+    """A list of OTLP framing; whether it holds something is all that is asked."""
+
+    values: msgspec.Raw = NONE
+
+
 class AnyValue(msgspec.Struct, gc=False):
     """An attribute's value of OTLP framing."""
 
@@ -153,7 +160,7 @@ class AnyValue(msgspec.Struct, gc=False):
     intValue: msgspec.Raw = NONE
     boolValue: msgspec.Raw = NONE
     doubleValue: msgspec.Raw = NONE
-    arrayValue: msgspec.Raw = NONE
+    arrayValue: ArrayValue | None = None
     kvlistValue: msgspec.Raw = NONE
 
 
@@ -165,7 +172,8 @@ AttributeMap = msgspec.defstruct(
 )
 """Attributes as a plain map: one `Raw` field for each name that is read."""
 STRUCTS: Final = (
-    Top, Resource, Scope, ScopeGroup, ResourceGroup, Record, SpanContext, Status, KeyValue, AnyValue, AttributeMap,
+    Top, Resource, Scope, ScopeGroup, ResourceGroup, Record, SpanContext, Status, KeyValue, ArrayValue, AnyValue,
+    AttributeMap,
 )  # fmt: skip
 
 GROUPS: Final = msgspec.json.Decoder(list[ResourceGroup])
@@ -198,7 +206,7 @@ def scalar(raw: msgspec.Raw) -> Scalar | None:
     if first == b'"':
         return _TEXT.decode(raw) if len(memoryview(raw)) <= _MAX_SCALAR else PRESENT
     if first in (b"[", b"{"):
-        return None if len(bytes(memoryview(raw)[:8]).translate(None, b" \t\r\n")) == 2 else PRESENT
+        return None if bytes(memoryview(raw)[:8]).translate(None, b" \t\r\n") in _EMPTY else PRESENT
     if first == b"t":
         return True
     if first == b"f":
@@ -232,7 +240,9 @@ def attributes(raw: msgspec.Raw) -> tuple[Attributes, dict[str, bytes], bool]:
 
 
 def _picked(value: AnyValue) -> msgspec.Raw:
-    for one in (value.stringValue, value.intValue, value.boolValue, value.doubleValue, value.arrayValue):
+    if value.arrayValue is not None:
+        return value.arrayValue.values
+    for one in (value.stringValue, value.intValue, value.boolValue, value.doubleValue):
         if one is not NONE:
             return one
     return value.kvlistValue

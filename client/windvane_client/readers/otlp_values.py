@@ -70,7 +70,7 @@ class Values:
                 held, depth, size = [], 0, 0
         if held and self._final:
             yield from self._given("truncated", start, before)
-        elif not held and not self._lines.cut:
+        elif not held and (self._final or not self._lines.cut):
             self.offset = max(self.offset, self._lines.offset)
 
     def _given(self, problem: str, start: int, end: int) -> Iterator[tuple[None, int, int]]:
