@@ -8,7 +8,10 @@ Sessions 9 to 12: two turns with B. Session 13: opened with A, then B; Gemini CL
 
 from __future__ import annotations
 
+import io
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +20,7 @@ from windvane_client.catalogue_builtin import builtin_catalogue
 from windvane_client.outcomes_table import build_outcomes
 from windvane_client.readers import READERS, SampleFacts, context_for
 from windvane_client.readers.files import open_log
+from windvane_client.readers.otlp_values import Values
 from windvane_client.rules import Rules
 from windvane_client.store import EventStore
 from windvane_privacy.catalogue import Signal
@@ -82,3 +86,64 @@ def test_a_file_of_another_dialect_gives_no_row_at_all():
     with open_log(path) as stream:
         assert list(READERS["otlp/gemini_cli"].read(stream, ctx)) == []
     assert ctx.rows.foreign == ctx.rows.read > 100
+
+
+def without(name: str, *attributes: str, rows: tuple[str, ...] = ()) -> bytes:
+    """The fixture without these attributes, and without rows whose event's name ends in one of `rows`."""
+
+    def strip(raw: Any) -> Any:
+        if isinstance(raw, list):
+            kept = [strip(one) for one in raw]
+            return [one for one in kept if not (isinstance(one, dict) and one.get("key") in attributes)]
+        if isinstance(raw, dict):
+            return {key: strip(one) for key, one in raw.items() if key not in attributes}
+        return raw
+
+    def dropped(record: dict[str, Any]) -> bool:
+        return any(f".{row}" in json.dumps(record) for row in rows)
+
+    found = []
+    for value, _, _ in Values(io.BytesIO((FIXTURES / name).read_bytes()), final=True):
+        read = json.loads(value or b"")
+        for group in read.get("resourceLogs", ()):
+            for scope in group["scopeLogs"]:
+                scope["logRecords"] = [one for one in scope["logRecords"] if not dropped(one)]
+        if "resourceLogs" in read or not dropped(read):
+            found.append(json.dumps(strip(read)).encode() + b"\n")
+    return b"".join(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "rows", "lost"),
+    [
+        ("otlp_gemini_cli_SYNTHETIC.json", ("interactive",), (), {"switch_away", "tool_reliability", "infra_recovery"}),
+        ("otlp_gemini_cli_SYNTHETIC.json", ("session.id",), (), {"switch_away", "tool_reliability", "infra_recovery"}),
+        ("otlp_gemini_cli_SYNTHETIC.json", ("model",), (), {"switch_away", "tool_reliability", "infra_recovery"}),
+        ("otlp_gemini_cli_SYNTHETIC.json", ("success",), (), {"tool_reliability"}),
+        ("otlp_gemini_cli_SYNTHETIC.json", (), ("api_error", "network_retry_attempt"), {"infra_recovery"}),
+        ("otlp_gemini_cli_SYNTHETIC.json", ("status_code", "error_type", "error.type"), (), {"infra_recovery"}),
+        (
+            "otlp_codex_SYNTHETIC.jsonl",
+            ("originator", "service.name"),
+            (),
+            {"switch_away", "tool_reliability", "infra_recovery"},
+        ),
+        (
+            "otlp_codex_SYNTHETIC.jsonl",
+            ("conversation.id",),
+            (),
+            {"switch_away", "tool_reliability", "infra_recovery"},
+        ),
+        ("otlp_codex_SYNTHETIC.jsonl", ("success",), (), {"tool_reliability"}),
+        ("otlp_codex_SYNTHETIC.jsonl", ("http.response.status_code",), (), {"infra_recovery"}),
+        ("otlp_codex_SYNTHETIC.jsonl", ("event.kind",), (), {"tool_reliability", "infra_recovery"}),
+    ],
+)
+def test_without_its_evidence_a_signal_is_unknown(tmp_path, name, attributes, rows, lost):
+    path = tmp_path / name
+    path.write_bytes(without(name, *attributes, rows=rows))
+    signals = {key[0] for key in outcomes(str(path))}
+    assert signals.isdisjoint(lost)
+    assert signals | lost >= {"switch_away", "tool_reliability", "infra_recovery"} - (
+        {"switch_away"} if "event.kind" in attributes else set()
+    )

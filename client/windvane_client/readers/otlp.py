@@ -347,8 +347,7 @@ class _File:
         if what == otlp_spans.OUTER or (session or trace.session) is None:
             self._held.append((row, what, self._fresh))
             if len(self._held) > _MAX_HELD:
-                oldest = self._held[0][0].trace
-                yield from self._flush(oldest)
+                yield from self._flush(_MAX_HELD // 2)
         else:
             yield from self._emit(row, what, session or trace.session, self._fresh)
 
@@ -360,13 +359,11 @@ class _File:
             found = self._traces[name] = _Trace()
         return found
 
-    def _flush(self, trace: str | None) -> Iterator[AnyEvent]:
-        """Emit what was held back: of one trace, or of all."""
-        held, self._held = self._held, []
+    def _flush(self, count: int | None) -> Iterator[AnyEvent]:
+        """Emit what was held back, with what is known by now: the oldest `count`, or all."""
+        held = self._held[:count]
+        del self._held[: len(held)]
         for row, what, fresh in held:
-            if trace is not None and row.trace != trace:
-                self._held.append((row, what, fresh))
-                continue
             known = self._trace(row.trace)
             if what == otlp_spans.OUTER and known.inner:
                 continue

@@ -140,13 +140,6 @@ class Status(msgspec.Struct, gc=False):
     code: int | str | None = None
 
 
-class KeyValue(msgspec.Struct, gc=False):
-    """One attribute of OTLP framing. The key stays bytes: only keys of the fixed list become names."""
-
-    key: msgspec.Raw = NONE
-    value: msgspec.Raw = NONE
-
-
 class ArrayValue(msgspec.Struct, gc=False):
     """A list of OTLP framing; whether it holds something is all that is asked."""
 
@@ -162,6 +155,13 @@ class AnyValue(msgspec.Struct, gc=False):
     doubleValue: msgspec.Raw = NONE
     arrayValue: ArrayValue | None = None
     kvlistValue: msgspec.Raw = NONE
+
+
+class KeyValue(msgspec.Struct, gc=False):
+    """One attribute of OTLP framing. The key stays bytes: only keys of the fixed list become names."""
+
+    key: msgspec.Raw = NONE
+    value: AnyValue | None = None
 
 
 AttributeMap = msgspec.defstruct(
@@ -226,8 +226,8 @@ def attributes(raw: msgspec.Raw) -> tuple[Attributes, dict[str, bytes], bool]:
     if first == b"[":
         for pair in _PAIRS.decode(raw):
             name = _BY_KEY.get(bytes(pair.key))
-            if name is not None and first_byte(pair.value) == b"{":
-                _take(name, _picked(_VALUE.decode(pair.value)), found, heads)
+            if name is not None and pair.value is not None:
+                _take(name, _picked(pair.value), found, heads)
     elif first == b"{":
         values = _MAP.decode(raw)
         for field, name in zip(values.__struct_fields__, _BY_KEY.values(), strict=True):

@@ -15,10 +15,14 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+import msgspec
+
 from windvane_client.readers import lines as line_module
 from windvane_client.readers.lines import Lines
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_BRACES: Final = re.compile(rb"[][{}]")
+_ANY: Final = msgspec.json.Decoder(msgspec.Raw)
 _OPENS: Final = (b"{", b"[")
 
 
@@ -50,7 +54,7 @@ class Values:
                 continue
             if not held:
                 start = place
-                if line.lstrip(b" \t")[:1] not in _OPENS or (depth := _depth(line)) <= 0:
+                if line.lstrip(b" \t")[:1] not in _OPENS or _complete(line) or (depth := _depth(line)) <= 0:
                     self.offset = end
                     self.problem = "truncated" if self._lines.cut else "not_json"
                     yield line, start, end
@@ -79,11 +83,22 @@ class Values:
         yield None, start, end
 
 
+def _complete(line: bytes) -> bool:
+    """Whether a line is one whole value; it is checked without making an object of it."""
+    try:
+        _ANY.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
 def _depth(line: bytes) -> int:
     """How many more braces and brackets a line opens than it closes, outside strings.
 
     A string never spans lines in JSON; a quote without its partner makes the line no JSON: 0.
     """
+    if _BRACES.search(line) is None:
+        return 0
     bare = _STRING.sub(b"", line)
     if b'"' in bare:
         return 0
