@@ -36,6 +36,11 @@ class Capability:
     offers: bool = False
 
 
+_SPANS = Capability(
+    completion=False, switch=None, tools=Basis.BIT, infra=False, blind=None, causes=False, default_kind="other"
+)
+"""Spans of programs: calls and tool calls, no prompts and no attempts."""
+
 CAPABILITIES: Mapping[str, Capability] = {
     "claude_code": Capability(
         completion=True,
@@ -103,6 +108,36 @@ CAPABILITIES: Mapping[str, Capability] = {
         causes=False,
         default_kind="other",
     ),
+    "otlp/claude_code": Capability(
+        completion=False,  # only an abandonment would show
+        switch=Basis.INFERRED,
+        tools=Basis.BIT,
+        infra=True,
+        blind=None,
+        causes=False,  # skills and plan mode may bring a model unseen
+        default_kind="coding",
+    ),
+    "otlp/codex": Capability(
+        completion=False,
+        switch=Basis.INFERRED,
+        tools=Basis.BIT,
+        infra=True,
+        blind=None,
+        causes=True,
+        default_kind="coding",
+    ),
+    "otlp/gemini_cli": Capability(
+        completion=False,
+        switch=Basis.RECORDED,
+        tools=Basis.BIT,
+        infra=True,
+        blind=None,
+        causes=True,
+        default_kind="coding",
+    ),
+    "otlp/gen_ai": _SPANS,
+    "otlp/openinference": _SPANS,
+    "otlp/vercel_ai": _SPANS,
 }
 NOTHING = Capability(
     completion=False, switch=None, tools=None, infra=False, blind=None, causes=False, default_kind="other"

@@ -295,11 +295,10 @@ def _owner(folder: LogFolder, ids: KeyedIds) -> bytes | None:
 
 
 def _opted_out(folder: LogFolder, people: People) -> bool:
-    if folder.source not in MACHINE_SOURCES:
-        return False  # such sources name their people row by row; the reader drops who opted out
-    if folder.staff_id is None:
-        return people.machine_excluded
-    return people.is_excluded(staff_id_text(folder.staff_id))
+    if folder.staff_id is not None:
+        return people.is_excluded(staff_id_text(folder.staff_id))
+    # Other sources name their people row by row; the reader drops who opted out.
+    return folder.source in MACHINE_SOURCES and people.machine_excluded
 
 
 def _roots(source: _Source) -> list[Path]:

@@ -146,15 +146,13 @@ def _session(path: Path) -> Path:
 
 def _owner(source: str, path: Path | None, setup: Setup) -> tuple[bytes | None, bool]:
     """(whose logs these are, whether that person opted out), for sources that name no person."""
-    if source not in MACHINE_SOURCES:
-        return setup.ids.machine(), False
     staff_id = None
     if path is not None:
         at = path.resolve()
         inside = [one for one in setup.folders if one.staff_id and at.is_relative_to(Path(one.path).resolve())]
         staff_id = max(inside, key=lambda one: len(one.path)).staff_id if inside else None
     if staff_id is None:
-        return setup.ids.machine(), setup.people.machine_excluded
+        return setup.ids.machine(), source in MACHINE_SOURCES and setup.people.machine_excluded
     return setup.ids.staff(staff_id), setup.people.is_excluded(staff_id_text(staff_id))
 
 

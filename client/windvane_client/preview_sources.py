@@ -23,7 +23,7 @@ from windvane_client.readers.claude_rows import KNOWN, NONE
 from windvane_client.readers.csv_rows import Table
 from windvane_client.readers.files import open_log
 from windvane_client.readers.lines import LineDecoder, Lines, Rejected
-from windvane_client.readers.values import LINES, TABLE, Values, framing
+from windvane_client.readers.values import TABLE, VALUES, Values, framing
 from windvane_privacy.errors import ConfigurationError, UnsupportedSource
 
 MAX_SNIFFED_LINES = 200
@@ -55,7 +55,7 @@ REFUSED: Mapping[str, Refusal] = {
     ),
     "copilot_metrics": Refusal(
         "the usage metrics of Copilot are daily totals of a user, without any piece of work",
-        "the telemetry files of Copilot, written as canonical JSONL",
+        "the telemetry files of Copilot, with --source otlp",
     ),
     "swe_agent": Refusal(
         "benchmark runs are no real work and name no person and no time",
@@ -71,7 +71,7 @@ REFUSED: Mapping[str, Refusal] = {
 }
 """Sources that no version will read."""
 NOT_BUILT = frozenset({
-    "mapping", "otlp", "langfuse", "gemini_cli", "continue", "openhands",
+    "mapping", "langfuse", "gemini_cli", "continue", "openhands",
     "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey", "cloudflare", "openrouter", "envoy",
 })  # fmt: skip
 """Known sources without a reader in this version."""
@@ -114,7 +114,7 @@ def source_named(text: str) -> tuple[str, Refusal | None]:
         return name, None
     if name in REFUSED:
         return name, REFUSED[name]
-    if name in NOT_BUILT or name.startswith("otlp/"):
+    if name in NOT_BUILT:
         return name, NO_READER
     raise UnsupportedSource(
         f"Read: {', '.join(sorted(READERS))}. Known, without a reader yet: {', '.join(sorted(NOT_BUILT))}."
@@ -143,6 +143,11 @@ class _First(msgspec.Struct):
     meta: msgspec.Raw = NONE
     chat: msgspec.Raw = NONE
     items: msgspec.Raw = NONE
+    resourceLogs: msgspec.Raw = NONE
+    resourceSpans: msgspec.Raw = NONE
+    resourceMetrics: msgspec.Raw = NONE
+    hrTime: msgspec.Raw = NONE
+    attributes: msgspec.Raw = NONE
 
 
 _DECODER = LineDecoder(_First)
@@ -170,14 +175,17 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
 
 def _first_rows(stream: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
     frame = framing(stream)
+    if frame == VALUES:
+        return iter(Values(stream, final=True))
     if frame == TABLE:
         table = Table(stream, litellm_rows.CSV_COLUMNS, final=True)
         for _ in table:
             break
         # Of a table only the names of the columns count.
-        known = table.names >= {"startTime", "model", "request_id"}
-        return iter([(b'{"startTime": 0, "call_type": ""}', 0)] if known else [])
-    return iter(Lines(stream, final=True) if frame == LINES else Values(stream, final=True))
+        if table.names >= {"startTime", "model", "request_id"}:
+            return iter([(b'{"startTime": 0, "call_type": ""}', 0)])
+        stream.seek(0)
+    return iter(Lines(stream, final=True))
 
 
 def _source_of(line: bytes | None) -> str | None:
@@ -187,6 +195,10 @@ def _source_of(line: bytes | None) -> str | None:
         row = _DECODER.decode(line)
     except Rejected:
         return None
+    if any(one is not NONE for one in (row.resourceLogs, row.resourceSpans, row.resourceMetrics)):
+        return "otlp"
+    if row.attributes is not NONE and (row.hrTime is not NONE or row.startTime is not NONE):
+        return "otlp"
     if row.k in canonical_rows.BY_KIND and row.v is not NONE:
         return "canonical"
     if row.startTime is not NONE and row.call_type is not NONE:

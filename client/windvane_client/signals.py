@@ -42,6 +42,7 @@ from windvane_client.events import (
 from windvane_client.gateways import requests_of
 from windvane_client.ids import KeyedHash
 from windvane_client.infra import faults
+from windvane_client.joined import first_tellers
 from windvane_client.kinds import WORK_CLASSES, Profile, Workspace, kind_of, profile_for, workspace_of
 from windvane_client.merge import structs_of
 from windvane_client.modes import INTERACTIVE, demoted_days, turn_mode
@@ -180,6 +181,8 @@ def read_person(
     starts = _starts(prompts)
     for conversation in store.conversations(person):
         events = [event for event in conversation.events if event.ts is None or event.ts < deadline]
+        if conversation.conv is not None:
+            events = first_tellers(events)
         cut = split(Conversation(person, conversation.conv, events, conversation.links), constants)
         if cut.episodes:
             close_last(cut, min(now, deadline), _next_start(cut, conversation.conv, starts), constants)

@@ -118,7 +118,7 @@ def test_a_session_copied_to_a_second_file_counts_once_in_the_total(
     assert {k: v for k, v in after["total"].items() if k != "rows"} == {k: v for k, v in before.items() if k != "rows"}
 
 
-@pytest.mark.parametrize("source", sorted(REFUSED) + sorted(NOT_BUILT) + ["otlp/gen_ai", "Cursor", "swe-agent"])
+@pytest.mark.parametrize("source", sorted(REFUSED) + sorted(NOT_BUILT) + ["Cursor", "swe-agent"])
 def test_a_refused_source_says_why_and_what_instead(
     tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +149,10 @@ def test_benchmark_runs_are_refused_without_being_named(shared: Path, capsys: py
             '{"sessionId":"s","timestamp":"2026-07-01T10:00:00Z","message":{"role":"assistant","model":"m"}}',
             "claude_code",
         ),
+        ('{"resourceLogs":[]}', "otlp"),
+        ('{\n "resourceSpans": [\n ]\n}', "otlp"),
+        ('{\n  "hrTime": [\n    1,\n    2\n  ],\n  "attributes": {}\n}', "otlp"),
+        ('[\n {\n  "startTime": [1, 2],\n  "attributes": {}\n }\n]', "otlp"),
         ('{"level":"info","text":"x"}', None),
         ('{"k":"prompt"}', None),
         ("not json", None),

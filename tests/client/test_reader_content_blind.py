@@ -17,6 +17,8 @@ from windvane_client.readers import (
     codex_rows,
     litellm_rows,
     open_webui_rows,
+    otlp_metrics,
+    otlp_rows,
 )
 from windvane_client.readers.lines import Rejected
 
@@ -123,6 +125,8 @@ def structs():
     yield from claude_rows.STRUCTS
     yield from codex_rows.STRUCTS
     yield from cline_rows.STRUCTS
+    yield from otlp_rows.STRUCTS
+    yield from otlp_metrics.STRUCTS
     yield canonical_rows.KindOnly
     yield from canonical_rows.BY_KIND.values()
     yield from litellm_rows.STRUCTS
@@ -169,9 +173,12 @@ def test_readers_read_bytes_only():
         "claude_code", "claude_answers", "claude_prompts", "claude_side_rows", "canonical", "lines", "codex",
         "codex_rows", "codex_state", "cline", "cline_rows", "cline_session", "cline_task", "json_items", "machine_head",
         "litellm", "open_webui", "open_webui_chats", "values", "csv_rows", "times",
+        "otlp", "otlp_dialects", "otlp_metrics", "otlp_claude", "otlp_codex", "otlp_gemini", "otlp_rows", "otlp_spans",
+        "otlp_state", "otlp_values",
     )  # fmt: skip
     for module in modules:
         source = inspect.getsource(__import__(f"windvane_client.readers.{module}", fromlist=["x"]))
         for forbidden in ("open(", ".now(", "import time", "import os", "import json", "print(", "logging"):
             assert forbidden not in source, (module, forbidden)
-    assert sorted(READERS) == ["canonical", "claude_code", "cline", "codex", "litellm", "open_webui"]
+    built = {"canonical", "claude_code", "cline", "codex", "litellm", "open_webui", "otlp"}
+    assert {source for source in READERS if "/" not in source} == built

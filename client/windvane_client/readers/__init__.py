@@ -19,6 +19,8 @@ from windvane_client.readers.cline_files import companion, program
 from windvane_client.readers.codex import CodexReader
 from windvane_client.readers.litellm import LiteLLMReader
 from windvane_client.readers.open_webui import OpenWebUIReader
+from windvane_client.readers.otlp import OtlpReader
+from windvane_client.readers.otlp_dialects import DIALECTS
 from windvane_client.readers.protocol import NO_ATTEMPTS, Ids, KindRule, ReadContext, Reader, SampleFacts
 from windvane_privacy.catalogue import Catalogue
 from windvane_privacy.errors import UnsupportedSource
@@ -36,17 +38,17 @@ __all__ = [
     "reader",
 ]
 
-READERS: Mapping[str, Reader] = {
-    one.source: one
-    for one in (
-        ClaudeCodeReader(),
-        CodexReader(),
-        ClineReader(),
-        LiteLLMReader(),
-        OpenWebUIReader(),
-        CanonicalReader(),
-    )
-}
+_ALL: tuple[Reader, ...] = (
+    ClaudeCodeReader(),
+    CodexReader(),
+    ClineReader(),
+    LiteLLMReader(),
+    OpenWebUIReader(),
+    CanonicalReader(),
+    OtlpReader(),
+    *map(OtlpReader, DIALECTS),
+)
+READERS: Mapping[str, Reader] = {one.source: one for one in _ALL}
 
 MACHINE_SOURCES = frozenset({"claude_code", "codex", "cline"})
 """Sources that log no person: their logs are those of the machine's own person."""
