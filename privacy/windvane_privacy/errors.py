@@ -59,7 +59,9 @@ def all_errors() -> dict[str, type[WindvaneError]]:
     waiting: list[type[WindvaneError]] = [WindvaneError]
     while waiting:
         cls = waiting.pop()
-        found[problem_type(cls)] = cls
+        # Classes of other modules are refinements inside one program; they have no name on the wire.
+        if cls.__module__ == __name__:
+            found[problem_type(cls)] = cls
         waiting.extend(cls.__subclasses__())
     return found
 

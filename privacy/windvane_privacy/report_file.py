@@ -41,6 +41,7 @@ SIGNATURE_SCHEMA = "windvane/signature/v1"
 FILES_SCHEMA = "windvane/files/v1"
 LABEL_REPORT = b"windvane/1/report\0"
 WORDING_VERSION = "1"
+OPENINGS = ("cross_checked", "two_guardians")
 LIFETIME_CAP = Fraction(9, 32)
 """Lifetime cap of a member's default policy; a member may have a lower one."""
 MAX_REPORT_BYTES = 1 << 22
@@ -54,13 +55,16 @@ class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"f
 
 
 class Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """By what the claims were made; hashes are hex SHA-256. `stage`: "1" without range proofs, "2" with them."""
+    """By what the claims were made; hashes are hex SHA-256. `stage`: "1" without range proofs, "2" with them.
+    `opening`: "cross_checked" when a third guardian's shares agree, "two_guardians" when nobody could compare, null
+    when the round was not opened."""
 
     version: str
     rules_sha256: str
     code_sha256: str
     stage: str
     preregistration_sha256: str
+    opening: str | None
     lot_proof: str | None
     sealed_sums_sha256: str | None
     wording_version: str
@@ -131,6 +135,7 @@ def build_report(
     *,
     previous_sha256: str | None,
     not_opened: str | None = None,
+    crosschecked: bool = False,
     lot_proof: str | None = None,
     sealed_sums_sha256: str | None = None,
 ) -> bytes:
@@ -141,6 +146,7 @@ def build_report(
         manifest: the agreement of the round.
         previous_sha256: hash of the report before; null for the first.
         not_opened: one sentence why the round was not opened.
+        crosschecked: a third guardian's shares agree with the sums.
         lot_proof: hash of the log entry that fixed the lot.
         sealed_sums_sha256: commitment to the sums, see `seal`.
 
@@ -165,6 +171,7 @@ def build_report(
             code_sha256=code_sha256(),
             stage=manifest.stage,
             preregistration_sha256=manifest.sha256,
+            opening=None if not_opened is not None else (OPENINGS[0] if crosschecked else OPENINGS[1]),
             lot_proof=lot_proof,
             sealed_sums_sha256=sealed_sums_sha256,
             wording_version=WORDING_VERSION,
@@ -337,6 +344,10 @@ def _check(report: Report) -> None:
             "The reason why there are no claims is not one plain sentence without figures.",
         ),
         (not all(re.fullmatch(HASH[1:-1], h) for h in _hashes(report)), "A hash of the report is malformed."),
+        (
+            (report.method.opening in OPENINGS) != (report.not_opened is None),
+            "The report does not say how its sums were opened.",
+        ),
         (set(report.gate) != set(GATE_RULES), "The gate does not list its rules."),
         ([m.id for m in report.models] != sorted({m.id for m in report.models}), "The models are not in order."),
         (not _ordered(report), "The claims are not in order, or speak of something that is not listed."),

@@ -67,6 +67,7 @@ def report_schema() -> Schema:
                         "code_sha256": _text(HASH),
                         "stage": {"enum": ["1", "2"]},
                         "preregistration_sha256": _text(HASH),
+                        "opening": {"enum": ["cross_checked", "two_guardians", None]},
                         "lot_proof": _maybe(HASH),
                         "sealed_sums_sha256": _maybe(HASH),
                         "wording_version": _text(r"^[0-9]+$"),

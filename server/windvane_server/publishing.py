@@ -82,6 +82,7 @@ class Publisher(Part):
                 history=self._earlier(connection, row.place),
                 key=self._key,
                 not_opened=not_opened,
+                crosschecked=self._crosschecked(connection, round_id),
                 lot_proof=self._lot(connection, round_id),
                 salt=None if opened is None else self._salt(connection, round_id),
             )
@@ -130,6 +131,9 @@ class Publisher(Part):
             .order_by(rounds.c.place)
         ).scalars()
         return [bytes(raw) for raw in rows]
+
+    def _crosschecked(self, connection: Connection, round_id: str) -> bool:
+        return bool(connection.execute(select(sums.c.crosschecked).where(sums.c.round == round_id)).scalar())
 
     def _salt(self, connection: Connection, round_id: str) -> bytes:
         return bytes(connection.execute(select(sums.c.salt).where(sums.c.round == round_id)).scalar_one())

@@ -225,3 +225,20 @@ def test_audit_checks_a_report_alone(site, tmp_path):
     assert json.loads(result.stdout)["pages_checked"] is False
     other = SigningKey.generate()
     assert run("verify-report", tmp_path / "report.json", "--key", other.public.hex()).exit_code != 0
+
+
+@pytest.mark.parametrize(
+    ("crosschecked", "word", "said"),
+    [(True, "cross_checked", "a third guardian's shares agree"), (False, "two_guardians", "not cross-checked")],
+)
+def test_report_says_whether_a_third_guardian_checked_the_sums(tmp_path, crosschecked, word, said):
+    manifest = demo_manifest()
+    sums = simulated_sums(manifest, WORLD, 3)
+    publish_round(
+        tmp_path / "site", manifest=manifest, sums=sums, facts=all_facts(manifest), history=(), key=KEY,
+        crosschecked=crosschecked,
+    )  # fmt: skip
+    report = json.loads((tmp_path / "site" / "2026-q3" / "report.json").read_bytes())
+    assert report["method"]["opening"] == word
+    page = (tmp_path / "site" / "method" / "index.html").read_text(encoding="utf-8")
+    assert said in page.replace("&#39;", "'")

@@ -70,6 +70,7 @@ def publish_round(
     history: Sequence[bytes],
     key: SigningKey,
     not_opened: str | None = None,
+    crosschecked: bool = False,
     lot_proof: str | None = None,
     salt: bytes | None = None,
 ) -> Publication:
@@ -83,6 +84,7 @@ def publish_round(
         history: the bytes of all earlier `report.json`, oldest first.
         key: the coordinator's key.
         not_opened: a key of `NOT_OPENED` or one plain sentence; required exactly when `sums` is null.
+        crosschecked: a third guardian's shares agree with the sums.
         lot_proof: hash (hex) of the log entry that fixed the lot.
         salt: 32 random bytes that seal the sums; the coordinator keeps them until the sums are shown.
 
@@ -105,6 +107,7 @@ def publish_round(
         manifest,
         previous_sha256=previous,
         not_opened=NOT_OPENED.get(not_opened, not_opened) if not_opened is not None else None,
+        crosschecked=crosschecked,
         lot_proof=lot_proof,
         sealed_sums_sha256=sealed,
     )

@@ -59,7 +59,7 @@ def site_files(report: Report, manifest: Manifest, history: Sequence[Report]) ->
     earlier = [(old.quarter.lower(), wording.quarter_name(old.quarter)) for old in reversed(history)]
     for path, base in (("index.html", f"{quarter}/"), (f"{quarter}/index.html", "")):
         files[path] = _front(renderer, report, path, base, earlier)
-    files["method/index.html"] = renderer.page("method.html", "method/index.html", **_method(manifest))
+    files["method/index.html"] = renderer.page("method.html", "method/index.html", **_method(report, manifest))
     files["privacy/index.html"] = renderer.page("privacy.html", "privacy/index.html", **_privacy(report, manifest))
     if report.not_opened is None:
         files |= _quarter_pages(renderer, report, history, quarter)
@@ -96,8 +96,10 @@ def _quarter_pages(renderer: Renderer, report: Report, history: Sequence[Report]
     return files
 
 
-def _method(manifest: Manifest) -> dict[str, Any]:
+def _method(report: Report, manifest: Manifest) -> dict[str, Any]:
+    opening = report.method.opening
     return {
+        "opening": "" if opening is None else wording.MESSAGES[f"opening.{opening}"],
         "m": manifest,
         "glosses": [(word.value, gloss) for word, gloss in GLOSS.items()],
         "letters": wording.LETTER_MEANINGS,

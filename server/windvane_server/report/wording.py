@@ -41,6 +41,8 @@ MESSAGES: dict[str, str] = {
     "stage_one": "In this first stage no proof yet keeps a dishonest organisation from sending more than its bounded "
     "voice. In simulations at most about one such attempt in twenty brought a false statement onto a page like this "
     "one. Therefore no statement is called firm yet.",
+    "opening.cross_checked": "This quarter's sums were opened by two guardians, and a third guardian's shares agree.",
+    "opening.two_guardians": "This quarter's sums were opened by two guardians, not cross-checked.",
     "erasing": "A few dishonest organisations together can make a statement disappear more easily than they can make "
     "one up, so a missing direction is no finding.",
     "history.toward": "{quarter}: toward {to}",
