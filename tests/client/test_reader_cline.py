@@ -88,15 +88,6 @@ def preview(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str,
 # --- the recorded session ---------------------------------------------------------------------------------------------
 
 
-def test_preview_prints_the_expected_values_of_the_sample(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = shared / "samples" / "cline"
-    expected = json.loads((folder / "real_session.json.expected.json").read_text("utf-8"))
-    answer = preview(capsys, *(folder / name for name in expected["sample"]), "--source", "cline")
-    assert answer["observed"] == expected["observed"]
-    assert answer["gaps"] == expected["information"]["gaps"]
-    assert answer["files"] == expected["sample"]
-
-
 def test_the_header_is_found_beside_the_messages(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = shared / "samples" / "cline"
     expected = json.loads((folder / "real_session.json.expected.json").read_text("utf-8"))

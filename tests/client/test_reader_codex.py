@@ -21,16 +21,9 @@ from windvane_client.readers import READERS, SampleFacts, context_for
 from windvane_client.readers.files import open_log
 from windvane_client.readers.protocol import ReadContext
 from windvane_client.rules import Rules
-from windvane_client.signals import read_person
 from windvane_client.store import EventStore
 
 CANARY = "CANARY-4711"
-SAMPLES = (
-    "fixture_ccl_11111111",
-    "fixture_ccusage_alpha",
-    "fixture_function_calls",
-    "real_head_v0.77_dup_turn_context",
-)
 START = 1_772_359_200_000  # 2026-03-01T10:00:00Z in ms
 
 
@@ -112,39 +105,6 @@ def seen(*logs: list[Any]) -> tuple[dict[str, Any], EventStore]:
     catalogue = builtin_catalogue()
     found = observe(store, facts, store.rows(), catalogue=catalogue, rules=Rules(), ids_key=KEY, now=NOW)
     return found, store
-
-
-# --- samples ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_preview_prints_the_expected_values_of_each_sample(
-    shared: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = shared / "samples" / "codex" / f"{name}.jsonl"
-    expected = json.loads(path.with_name(f"{path.name}.expected.json").read_text("utf-8"))
-    run(["member", "preview", str(path), "--source", "codex", "--now", "2027-06-01T00:00:00Z", "--json"])
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["observed"] == expected["observed"]  # also the doubtful keys
-    assert answer["gaps"] == expected["information"]["gaps"]
-    assert answer["files"] == expected["sample"]
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_families_and_turn_openings_are_as_worked_out(shared: Path, name: str) -> None:
-    path = shared / "samples" / "codex" / f"{name}.jsonl"
-    expected = json.loads(path.with_name(f"{path.name}.expected.json").read_text("utf-8"))["models"]
-    with path.open("rb") as stream:
-        store = EventStore.temporary()
-        store.add(READERS["codex"].read(stream, context("codex", final=True)))
-    families: dict[str, int] = {}
-    opened: list[list[str | None]] = []
-    for person in store.people():
-        facts = read_person(store, person, window=(0, NOW), rules=Rules(), ids_key=KEY, now=NOW)
-        families |= facts.totals.families
-        opened += [[one.family for one in episode.openings] for episode in facts.episodes]
-    assert families == expected["by_family"]
-    assert opened == (expected["turn_openings"] or [])
 
 
 # --- calls and turns --------------------------------------------------------------------------------------------------
