@@ -9,7 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from windvane_client.events import Event
@@ -151,6 +151,23 @@ def capability(source: str, recorder: str = "") -> Capability:
     """The entry of a source, or of one of its recorders (`source/recorder`) where that has its own."""
     own = CAPABILITIES.get(recorder) if recorder.startswith(f"{source}/") else None
     return own or CAPABILITIES.get(source, NOTHING)
+
+
+def together(entries: Sequence[Capability]) -> Capability:
+    """What samples of several sources can say as one: all that one of them can. The first one's kind of work."""
+    if not entries:
+        return NOTHING
+    return Capability(
+        completion=any(entry.completion for entry in entries),
+        switch=next((entry.switch for entry in entries if entry.switch is not None), None),
+        tools=next((entry.tools for entry in entries if entry.tools is not None), None),
+        infra=any(entry.infra for entry in entries),
+        blind=next((entry.blind for entry in entries if entry.blind is not None), None),
+        causes=any(entry.causes for entry in entries),
+        default_kind=entries[0].default_kind,
+        prompts=any(entry.prompts for entry in entries),
+        offers=any(entry.offers for entry in entries),
+    )
 
 
 def attempts_known(event: Event) -> bool:

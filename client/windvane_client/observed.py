@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from windvane_client.capabilities import NOTHING, capability
+from windvane_client.capabilities import NOTHING, Capability, capability
 from windvane_client.constants import CONSTANTS, Constants
 from windvane_client.events import MODES, Rows
 from windvane_client.infra import RESULTS
@@ -56,17 +56,19 @@ def summary(
     catalogue: Catalogue,
     rules: Rules,
     constants: Constants = CONSTANTS,
+    entry: Capability | None = None,
 ) -> Observed:
-    """`observe` for people who were read already."""
+    """`observe` for people who were read already. `entry`: what the sources can say, where they are several."""
     totals = _sum([person.totals for person in people])
     episodes = sorted(
         ((episode, person) for person in people for episode in person.episodes),
         key=lambda pair: (pair[0].opened, pair[1].person, pair[0].conv),
     )
-    entry = capability(facts.source, facts.recorder) if facts.any_row else NOTHING
+    if entry is None:
+        entry = capability(facts.source, facts.recorder) if facts.any_row else NOTHING
     return {
         "rows": {name: getattr(rows, name) for name in Rows.FIELDS},
-        "conversations": _conversations(facts, totals),
+        "conversations": _conversations(facts, totals, entry),
         "persons": None if facts.persons is None else len(facts.persons),
         "mode": _mode(totals, [vote.judge for person in people for vote in person.votes], facts.stated_mode),
         "kind": _kind(people, entry.default_kind) if facts.any_row else OTHER,
@@ -140,11 +142,11 @@ def _no_switches() -> dict[str, Any]:
     return {"eligible_episodes": None, "person_made": None, "by_cause": None}
 
 
-def _conversations(facts: SampleFacts, totals: Totals) -> int | None:
+def _conversations(facts: SampleFacts, totals: Totals, entry: Capability) -> int | None:
     if facts.conversations is None:
         return None
     # A gateway may make a session id up for every call: only one that joins requests is a conversation.
-    return len(facts.conversations) if capability(facts.source, facts.recorder).prompts else totals.sessions
+    return (len(facts.conversations) if entry.prompts else 0) + totals.sessions
 
 
 def _blind(votes: Counter[str]) -> dict[str, int]:

@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from windvane_client.capabilities import capability
+from windvane_client.capabilities import capability, together
 from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.evidence import micros
 from windvane_client.observed import ALL_TIME, Observed, summary
@@ -37,7 +37,7 @@ from windvane_client.preview_sources import (
 )
 from windvane_client.readers import MACHINE_SOURCES, SampleFacts, context_for, reader
 from windvane_client.readers.claude_code import default_roots
-from windvane_client.readers.cline_files import session_of
+from windvane_client.readers.cline_files import beside_task, session_of
 from windvane_client.readers.files import find_logs, open_log
 from windvane_client.signals import read_person
 from windvane_client.store import EventStore
@@ -86,8 +86,10 @@ def plan_source(source: str, paths: Sequence[Path], setup: Setup) -> Sample:
 def plan_paths(paths: Sequence[Path], setup: Setup, *, apart: bool) -> list[Sample]:
     """The logs under the paths, each file by what it is. `apart`: one sample a session or file, else one a source."""
     plan = _Plan(setup, apart)
+    named = {path.resolve() for path in paths}
     for path in find_logs(paths, LOG_SUFFIXES):
-        plan.place(*recognise(path), path)
+        if path in named or not beside_task(path):
+            plan.place(*recognise(path), path)
     return plan.samples
 
 
@@ -274,7 +276,8 @@ def summed(store: EventStore, samples: Sequence[Sample], setup: Setup, now: date
         read_person(store, person, window=ALL_TIME, rules=rules, ids_key=setup.key, now=at) for person in store.people()
     ]
     facts = _joined_facts([sample.facts for sample in used])
-    found = summary(people, facts, rows, catalogue=setup.catalogue, rules=rules)
+    entry = together([capability(one.source, one.recorder) for one in (sample.facts for sample in used) if one.any_row])
+    found = summary(people, facts, rows, catalogue=setup.catalogue, rules=rules, entry=entry)
     bases = {
         capability(one.source, one.recorder).tools for one in (sample.facts for sample in used) if one.any_tool_row
     }
@@ -327,10 +330,12 @@ def _joined_facts(parts: Sequence[SampleFacts]) -> SampleFacts:
     for one in parts:
         for name in ("any_row", "any_call_row", "any_prompt_row", "any_tool_row", "any_vote_row"):
             setattr(joined, name, getattr(joined, name) or getattr(one, name))
-        for name in ("conversations", "persons"):
-            known = getattr(one, name)
-            if known is not None:
-                setattr(joined, name, (getattr(joined, name) or set()) | known)
+        if one.persons is not None:
+            joined.persons = (joined.persons or set()) | one.persons
+        if one.conversations is not None:
+            # A gateway's are counted by their requests.
+            own = one.conversations if capability(one.source, one.recorder).prompts else set()
+            joined.conversations = (joined.conversations or set()) | own
         joined.failures_hidden = joined.failures_hidden or one.failures_hidden
         joined.fork_parents |= one.fork_parents
         if one.attempts_known is not None:

@@ -47,6 +47,11 @@ def is_header(path: Path) -> bool:
     return path.with_name(path.stem + MESSAGES).is_file()
 
 
+def beside_task(path: Path) -> bool:
+    """Whether a file is one of the other files that Cline keeps in a task's folder: they say the same again."""
+    return path.suffix == ".json" and path.name != TASK_FILE and path.with_name(TASK_FILE).is_file()
+
+
 def session_of(path: Path) -> Path:
     """One name for a header and its messages."""
     return header_of(path) or path
