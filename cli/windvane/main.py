@@ -10,6 +10,7 @@ Rules kept here:
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
 
 AUDIENCES: dict[str, tuple[str, str, str | None]] = {
     "member": ("windvane.member", "For an organisation: read your logs, look at them, take part.", None),
-    "guardian": ("windvane.guardian", "For a guardian: make a round's key, check, open one sum.", "server"),
+    "guardian": ("windvane.guardian", "For a guardian: make a round's key, check, open one sum.", None),
     "coordinator": ("windvane.coordinator", "For the coordinator: run rounds, publish the report.", "server"),
     "audit": ("windvane.audit", "For reviewers: check a report or a site, offline.", None),
     "demo": ("windvane.demo", "A whole federation on this machine, from log files to a report.", "server"),
 }
-OPTIONAL_PACKAGES = frozenset({"fastapi", "sqlalchemy", "alembic", "jinja2", "uvicorn", "starlette", "dp_accounting"})
+EXTRAS = {"server": ("alembic", "fastapi", "jinja2", "sqlalchemy", "uvicorn")}
+"""What each extra brings, by the names that are imported."""
 
 
 class Audiences(click.Group):
@@ -44,12 +46,10 @@ class Audiences(click.Group):
         if cmd_name not in AUDIENCES:
             return None
         module, _help, extra = AUDIENCES[cmd_name]
-        try:
-            app = importlib.import_module(module).app
-        except ModuleNotFoundError as error:
-            if extra is None or (error.name or "").split(".")[0] not in OPTIONAL_PACKAGES:
-                raise
-            raise MissingExtra(f"Extra: {extra}.") from error
+        # Looked up before anything is imported: commands import their packages late, in the middle of their work.
+        if any(importlib.util.find_spec(package) is None for package in EXTRAS.get(extra or "", ())):
+            raise MissingExtra(f"Extra: {extra}.")
+        app = importlib.import_module(module).app
         command = typer.main.get_command(app)
         command.name = cmd_name
         return command

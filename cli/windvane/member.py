@@ -140,7 +140,7 @@ def approve(round_id: RoundName, state: State = HERE, yes: Yes = False, as_json:
     with _agent(_open(state)) as agent:
         begun = agent.ledger.round(round_id)
         if begun is not None:
-            out.print(f"Round [bold]{escape(round_id)}[/] is {begun.state.value} here; there is nothing left to approve.")
+            out.print(f"Round [bold]{escape(round_id)}[/] is {begun.state.value} here; nothing is left to approve.")
             return
         facts = _ask(agent, round_id, yes=yes, show=not as_json)
     if as_json:

@@ -80,6 +80,9 @@ def test_a_member_is_set_up_approves_submits_and_is_done(commands: Commands) -> 
     code, out, _ = commands.run("submit", ROUND)
     assert code == 0
     assert "is accepted" in out
+    code, out, _ = commands.run("approve", ROUND)
+    assert code == 0
+    assert "nothing is left to approve" in out
 
 
 def test_submit_asks_for_the_approval_that_is_missing(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
