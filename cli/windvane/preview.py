@@ -41,7 +41,7 @@ def preview(
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option("--source", help="What the logs are: claude_code or canonical. All paths are then one sample."),
+        typer.Option("--source", help="What the logs are, for example claude_code. All paths are then one sample."),
     ] = None,
     now: Annotated[str | None, typer.Option("--now", help="Read as if it were this time (RFC 3339).")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was observed as JSON.")] = False,

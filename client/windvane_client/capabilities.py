@@ -9,7 +9,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from windvane_client.events import Event
@@ -21,6 +21,7 @@ class Capability:
     """One source. A basis of None: unknown. `completion`, `infra`: whether the log shows both outcomes.
 
     `causes`: errors, fallbacks and mode changes are recorded, so that a change with none of them was the person's.
+    `offers`: a clean end of a turn is an offer of the result, which the person's next task accepts; silence does not.
     """
 
     completion: bool
@@ -30,7 +31,15 @@ class Capability:
     blind: Basis | None
     causes: bool
     default_kind: str
+    prompts: bool = True
+    """False: a gateway, which sees requests and no turns; its faults count by themselves (`gateways`)."""
+    offers: bool = False
 
+
+_SPANS = Capability(
+    completion=False, switch=None, tools=Basis.BIT, infra=False, blind=None, causes=False, default_kind="other"
+)
+"""Spans of programs: calls and tool calls, no prompts and no attempts."""
 
 CAPABILITIES: Mapping[str, Capability] = {
     "claude_code": Capability(
@@ -42,6 +51,35 @@ CAPABILITIES: Mapping[str, Capability] = {
         causes=True,
         default_kind="coding",
     ),
+    # Errors and reroutes are not written: neither a fault nor the cause of a change of model can be seen.
+    "codex": Capability(
+        completion=True,
+        switch=None,
+        tools=Basis.BIT,
+        infra=False,
+        blind=None,
+        causes=False,
+        default_kind="coding",
+    ),
+    "cline": Capability(
+        completion=True,
+        switch=Basis.RECORDED,
+        tools=Basis.CLASSED,
+        infra=True,
+        blind=None,
+        causes=True,
+        default_kind="coding",
+        offers=True,
+    ),
+    "cline/session": Capability(
+        completion=False,
+        switch=Basis.RECORDED,
+        tools=Basis.BIT,
+        infra=False,
+        blind=None,
+        causes=False,
+        default_kind="coding",
+    ),
     "canonical": Capability(
         completion=True,
         switch=Basis.RECORDED,
@@ -51,6 +89,55 @@ CAPABILITIES: Mapping[str, Capability] = {
         causes=True,
         default_kind="other",
     ),
+    "litellm": Capability(
+        completion=False,
+        switch=None,
+        tools=None,
+        infra=True,
+        blind=None,
+        causes=False,
+        default_kind="other",
+        prompts=False,
+    ),
+    "open_webui": Capability(
+        completion=True,
+        switch=Basis.RECORDED,
+        tools=None,
+        infra=False,
+        blind=Basis.PROVED,
+        causes=False,
+        default_kind="other",
+    ),
+    "otlp/claude_code": Capability(
+        completion=False,  # only an abandonment would show
+        switch=Basis.INFERRED,
+        tools=Basis.BIT,
+        infra=True,
+        blind=None,
+        causes=False,  # skills and plan mode may bring a model unseen
+        default_kind="coding",
+    ),
+    "otlp/codex": Capability(
+        completion=False,
+        switch=Basis.INFERRED,
+        tools=Basis.BIT,
+        infra=True,
+        blind=None,
+        causes=True,
+        default_kind="coding",
+    ),
+    "otlp/gemini_cli": Capability(
+        completion=False,
+        switch=Basis.RECORDED,
+        tools=Basis.BIT,
+        infra=True,
+        blind=None,
+        causes=True,
+        default_kind="coding",
+    ),
+    "otlp/gen_ai": _SPANS,
+    "otlp/openinference": _SPANS,
+    "otlp/vercel_ai": _SPANS,
 }
 NOTHING = Capability(
     completion=False, switch=None, tools=None, infra=False, blind=None, causes=False, default_kind="other"
@@ -60,11 +147,29 @@ NO_ATTEMPTS = "+no-attempts"
 """Ends `Event.reader` where the log's version writes no retries (see `windvane_client.readers`)."""
 
 
-def capability(source: str) -> Capability:
-    """The entry of a source."""
-    return CAPABILITIES.get(source, NOTHING)
+def capability(source: str, recorder: str = "") -> Capability:
+    """The entry of a source, or of one of its recorders (`source/recorder`) where that has its own."""
+    own = CAPABILITIES.get(recorder) if recorder.startswith(f"{source}/") else None
+    return own or CAPABILITIES.get(source, NOTHING)
+
+
+def together(entries: Sequence[Capability]) -> Capability:
+    """What samples of several sources can say as one: all that one of them can. The first one's kind of work."""
+    if not entries:
+        return NOTHING
+    return Capability(
+        completion=any(entry.completion for entry in entries),
+        switch=next((entry.switch for entry in entries if entry.switch is not None), None),
+        tools=next((entry.tools for entry in entries if entry.tools is not None), None),
+        infra=any(entry.infra for entry in entries),
+        blind=next((entry.blind for entry in entries if entry.blind is not None), None),
+        causes=any(entry.causes for entry in entries),
+        default_kind=entries[0].default_kind,
+        prompts=any(entry.prompts for entry in entries),
+        offers=any(entry.offers for entry in entries),
+    )
 
 
 def attempts_known(event: Event) -> bool:
     """Whether the log that this event came from writes the attempts that failed."""
-    return capability(event.source).infra and not event.reader.endswith(NO_ATTEMPTS)
+    return capability(event.source, event.recorder).infra and not event.reader.endswith(NO_ATTEMPTS)

@@ -29,7 +29,7 @@ from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.evidence import micros, retired_until
 from windvane_client.ids import KeyedIds
 from windvane_client.people import People, staff_id_text
-from windvane_client.readers import ReadContext, SampleFacts, context_for, reader
+from windvane_client.readers import MACHINE_SOURCES, ReadContext, SampleFacts, context_for, reader
 from windvane_client.readers.files import open_log
 from windvane_client.rules import Rules, load_rules
 from windvane_client.state import LogFolder, MemberState
@@ -125,7 +125,7 @@ def collect(state: MemberState, now: datetime, *, progress: Progress | None = No
                         progress(done, total)
         _gone(store, report, seen, micros(now))
         store.set_fact("last_run", str(micros(now)))
-    report.unmapped = any(source.folder.source == "claude_code" and source.person is None for source in sources)
+    report.unmapped = any(source.folder.source in MACHINE_SOURCES and source.person is None for source in sources)
     if report.unmapped:
         report.warnings.append("Logs without a person's name belong to nobody yet: set [machine] in people.toml.")
     return report
@@ -229,6 +229,8 @@ def _context(
     context.machine_person = source.person
     context.aliases = aliases
     context.kind_rule = rules.kind_rule
+    context.key_mode = rules.key_mode
+    context.skip_agent = rules.skips_agent
     context.tools = tools
     context.tool_markers = rules.tool_markers
     return context
@@ -293,11 +295,10 @@ def _owner(folder: LogFolder, ids: KeyedIds) -> bytes | None:
 
 
 def _opted_out(folder: LogFolder, people: People) -> bool:
-    if folder.source != "claude_code":
-        return False  # such sources name their people row by row; the reader drops who opted out
-    if folder.staff_id is None:
-        return people.machine_excluded
-    return people.is_excluded(staff_id_text(folder.staff_id))
+    if folder.staff_id is not None:
+        return people.is_excluded(staff_id_text(folder.staff_id))
+    # Other sources name their people row by row; the reader drops who opted out.
+    return folder.source in MACHINE_SOURCES and people.machine_excluded
 
 
 def _roots(source: _Source) -> list[Path]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from windvane_client.capabilities import capability
 from windvane_client.episodes import Episode, Turn
 from windvane_client.events import MAIN, AnyEvent, AttemptError, Call, Gap, Prompt, Tool, TurnEnd
 
@@ -46,6 +47,9 @@ def ending(episode: Episode) -> Ending:
         return Ending(UNKNOWN, ("rows_hidden",))
     live = [turn for turn in episode.turns if not turn.rewound]
     found = _tail(live)
+    if found is not None and _offered(*found):
+        # The person's next task accepts what was offered; silence says nothing.
+        return Ending(EXPLICIT_YES, ("next_task",)) if episode.how == "new_conv" else Ending(UNKNOWN, ("no_reaction",))
     if found is None:
         return Ending(UNKNOWN, ("no_answer",))
     turn, tail = found
@@ -64,6 +68,11 @@ def ending(episode: Episode) -> Ending:
             return Ending(UNKNOWN, ("call_pending",))
         return Ending(CLEAN_END, ("turn_end_clean",))
     return Ending(UNKNOWN, ("no_end_record",))
+
+
+def _offered(turn: Turn, tail: AnyEvent) -> bool:
+    clean = isinstance(tail, TurnEnd) and tail.how == "clean"
+    return clean and capability(turn.prompt.source, turn.prompt.recorder).offers
 
 
 def _pending(event: AnyEvent) -> bool:

@@ -42,6 +42,8 @@ class Constants:
     """Share of work calls that decides. Assumption."""
     research_edit_max: float = 0.1
     """Above this share of edits, web searching is not research. Assumption."""
+    request_gap: int = 10 * MINUTE
+    """A gateway's next attempt this long after the one before belongs to another request. Assumption."""
     late_evidence: int = 14 * DAY
     """How long after its close an episode takes a rating. Assumption."""
     demote_hours: int = 16

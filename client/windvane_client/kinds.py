@@ -40,7 +40,7 @@ class Profile:
 
 def profile_for(event: Event, rules: Rules) -> Profile:
     """An empty profile for the workspace of `event`. A rule on source, recorder or client gives its first hint."""
-    profile = Profile(capability(event.source).default_kind)
+    profile = Profile(capability(event.source, event.recorder).default_kind)
     hint = rules.kind_rule({"source": event.source, "recorder": event.recorder, "client": event.client})
     if hint is not None and event.kind_hint is None:
         profile.hints[hint] += 1

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from windvane_client.capabilities import NOTHING, capability
+from windvane_client.capabilities import NOTHING, Capability, capability
 from windvane_client.constants import CONSTANTS, Constants
 from windvane_client.events import MODES, Rows
 from windvane_client.infra import RESULTS
@@ -56,23 +56,25 @@ def summary(
     catalogue: Catalogue,
     rules: Rules,
     constants: Constants = CONSTANTS,
+    entry: Capability | None = None,
 ) -> Observed:
-    """`observe` for people who were read already."""
+    """`observe` for people who were read already. `entry`: what the sources can say, where they are several."""
     totals = _sum([person.totals for person in people])
     episodes = sorted(
         ((episode, person) for person in people for episode in person.episodes),
         key=lambda pair: (pair[0].opened, pair[1].person, pair[0].conv),
     )
-    entry = capability(facts.source) if facts.any_row else NOTHING
+    if entry is None:
+        entry = capability(facts.source, facts.recorder) if facts.any_row else NOTHING
     return {
         "rows": {name: getattr(rows, name) for name in Rows.FIELDS},
-        "conversations": None if facts.conversations is None else len(facts.conversations),
+        "conversations": _conversations(facts, totals, entry),
         "persons": None if facts.persons is None else len(facts.persons),
-        "mode": _mode(totals, [vote.judge for person in people for vote in person.votes]),
-        "kind": _kind(people) if facts.any_row else OTHER,
+        "mode": _mode(totals, [vote.judge for person in people for vote in person.votes], facts.stated_mode),
+        "kind": _kind(people, entry.default_kind) if facts.any_row else OTHER,
         "calls": {
             "answered": totals.calls_ok if facts.any_call_row else None,
-            "failed": totals.calls_failed if facts.any_call_row else None,
+            "failed": totals.calls_failed if facts.any_call_row and not facts.failures_hidden else None,
             "side_answered": totals.calls_side,
         },
         "prompts": {
@@ -89,7 +91,7 @@ def summary(
             "outcomes": dict(sorted(totals.tools.items())) if facts.any_tool_row and entry.tools else None,
         },
         "infra": {name: totals.faults[name] for name in RESULTS} if entry.infra and facts.infra_possible else None,
-        "blind": dict(Counter(vote.blind for person in people for vote in person.votes))
+        "blind": _blind(Counter(vote.blind for person in people for vote in person.votes))
         if facts.any_vote_row
         else None,
         "outcome_rows": sum(
@@ -140,19 +142,30 @@ def _no_switches() -> dict[str, Any]:
     return {"eligible_episodes": None, "person_made": None, "by_cause": None}
 
 
-def _mode(totals: Totals, judges: list[str]) -> str:
+def _conversations(facts: SampleFacts, totals: Totals, entry: Capability) -> int | None:
+    if facts.conversations is None:
+        return None
+    # A gateway may make a session id up for every call: only one that joins requests is a conversation.
+    return (len(facts.conversations) if entry.prompts else 0) + totals.sessions
+
+
+def _blind(votes: Counter[str]) -> dict[str, int]:
+    return {"proved": votes["proved"], "attested": votes["attested"], "not_blind": votes["no"]}
+
+
+def _mode(totals: Totals, judges: list[str], stated: str) -> str:
     if totals.turn_modes:
         modes = totals.turn_modes
     elif judges and len(judges) == sum(totals.event_modes.values()):
         return "interactive" if "person" in judges else "unknown"
     else:
         modes = totals.event_modes
-    return min(modes, key=lambda mode: (-modes[mode], MODES.index(mode)), default="unknown")
+    return min(modes, key=lambda mode: (-modes[mode], MODES.index(mode)), default=stated)
 
 
-def _kind(people: list[PersonFacts]) -> str:
+def _kind(people: list[PersonFacts], default: str) -> str:
     kinds = Counter(kind for person in people for kind in person.kinds.values())
-    return min(kinds, key=lambda kind: (-kinds[kind], kind), default=OTHER)
+    return min(kinds, key=lambda kind: (-kinds[kind], kind), default=default)
 
 
 def _sum(parts: list[Totals]) -> Totals:

@@ -107,6 +107,7 @@ def rows_of(
     for episode, kind in comparable:
         _completion(counts, episode, kind, facts, constants)
     _switches(counts, comparable, facts, catalogue, rules, constants)
+    _requests(counts, facts, window)
     _votes(counts, facts, window, pooled=pooled)
     rows = [
         PersonOutcome(
@@ -130,7 +131,12 @@ def _completion(
     families = {opening.family for opening in episode.openings if opening.family is not None}
     closing = episode.openings[-1].family if episode.openings else None
     outcome = _COMPLETED.get(episode.ending.value)
-    if outcome is None or closing is None or len(families) != 1 or not capability(episode.source).completion:
+    if (
+        outcome is None
+        or closing is None
+        or len(families) != 1
+        or not capability(episode.source, episode.recorder).completion
+    ):
         return
     if facts.history.is_new(closing, episode.opened, constants):
         return
@@ -139,7 +145,7 @@ def _completion(
 
 
 def _tools_and_faults(counts: dict[Key, list[int]], episode: EpisodeFacts, kind: str) -> None:
-    entry = capability(episode.source)
+    entry = capability(episode.source, episode.recorder)
     if entry.tools is not None:
         trials = CLASSED_TRIALS if entry.tools is Basis.CLASSED else BIT_TRIALS
         for (family, outcome), n in episode.tool_counts:
@@ -148,10 +154,23 @@ def _tools_and_faults(counts: dict[Key, list[int]], episode: EpisodeFacts, kind:
                 _add(counts, key, n, n * trials[outcome])
     if entry.infra:
         for (family, client, result), n in episode.fault_counts:
-            if result in _RECOVERED:
-                recorder = f"{episode.recorder}/{client}"[:MAX_RECORDER]
-                key = (Signal.INFRA_RECOVERY, kind, recorder, Basis.ATTEMPTS, family, None)
-                _add(counts, key, n, n * _RECOVERED[result])
+            _fault(counts, episode.recorder, client, kind, family, result, n)
+
+
+def _fault(
+    counts: dict[Key, list[int]], recorder: str, client: str, kind: str, family: str, result: str, n: int
+) -> None:
+    if result in _RECOVERED:
+        place = f"{recorder}/{client}"[:MAX_RECORDER]
+        _add(counts, (Signal.INFRA_RECOVERY, kind, place, Basis.ATTEMPTS, family, None), n, n * _RECOVERED[result])
+
+
+def _requests(counts: dict[Key, list[int]], facts: PersonFacts, window: tuple[int, int]) -> None:
+    """A gateway's requests belong to no episode: each counts in the window in which it ended."""
+    for one in facts.requests:
+        kind = facts.kinds[one.workspace]
+        if kind != OTHER and window[0] <= one.ts < window[1]:
+            _fault(counts, one.recorder, one.client, kind, one.family, one.result, 1)
 
 
 def _switches(
@@ -165,7 +184,7 @@ def _switches(
     opened: dict[tuple[str, str, Basis], set[str]] = defaultdict(set)
     left: dict[tuple[str, str, Basis, str], Counter[tuple[str | None, str]]] = defaultdict(Counter)
     for episode, kind in episodes:
-        basis = capability(episode.source).switch
+        basis = capability(episode.source, episode.recorder).switch
         if basis is None:
             continue
         place = (kind, episode.recorder, basis)
@@ -205,7 +224,7 @@ def switch_of(
 
 def _votes(counts: dict[Key, list[int]], facts: PersonFacts, window: tuple[int, int], *, pooled: bool) -> None:
     for vote in facts.votes:
-        basis = capability(vote.source).blind
+        basis = capability(vote.source, vote.recorder).blind
         kind = facts.kinds[vote.workspace]
         if basis is None or vote.blind not in ("proved", "attested") or vote.judge != "person" or vote.a == vote.b:
             continue

@@ -19,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from windvane_client.capabilities import capability
+from windvane_client.capabilities import capability, together
 from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.evidence import micros
 from windvane_client.observed import ALL_TIME, Observed, summary
@@ -30,12 +30,14 @@ from windvane_client.preview_sources import (
     NO_READER,
     OPTED_OUT,
     UNREADABLE,
+    USUAL_PLACES,
     Refusal,
     others_at_home,
     recognise,
 )
-from windvane_client.readers import SampleFacts, context_for, reader
+from windvane_client.readers import MACHINE_SOURCES, SampleFacts, context_for, reader
 from windvane_client.readers.claude_code import default_roots
+from windvane_client.readers.cline_files import beside_task, session_of
 from windvane_client.readers.files import find_logs, open_log
 from windvane_client.signals import read_person
 from windvane_client.store import EventStore
@@ -84,8 +86,10 @@ def plan_source(source: str, paths: Sequence[Path], setup: Setup) -> Sample:
 def plan_paths(paths: Sequence[Path], setup: Setup, *, apart: bool) -> list[Sample]:
     """The logs under the paths, each file by what it is. `apart`: one sample a session or file, else one a source."""
     plan = _Plan(setup, apart)
+    named = {path.resolve() for path in paths}
     for path in find_logs(paths, LOG_SUFFIXES):
-        plan.place(*recognise(path), path)
+        if path in named or not beside_task(path):
+            plan.place(*recognise(path), path)
     return plan.samples
 
 
@@ -99,6 +103,9 @@ def plan_usual(home: Path, config_dirs: str | None, setup: Setup, *, apart: bool
         return plan.samples
     for path in reader("claude_code").discover(default_roots(home, config_dirs)):
         plan.place("claude_code", None, path)
+    for source, places in USUAL_PLACES.items():
+        for path in reader(source).discover([home / place for place in places]):
+            plan.place(source, None, path)
     return [*plan.samples, *(Sample(name, [], NO_READER) for name in others_at_home(home))]
 
 
@@ -121,7 +128,8 @@ class _Plan:
             refusal = OPTED_OUT if opted_out else None
         session = None
         if self._apart and refusal is not OPTED_OUT:
-            session = _session(path) if source == "claude_code" else path
+            session = session_of(path) if source == "cline" else path
+            session = _session(path) if source == "claude_code" else session
         group = (source, refusal, person, session)
         sample = self._by_group.get(group)
         if sample is None:
@@ -140,15 +148,13 @@ def _session(path: Path) -> Path:
 
 def _owner(source: str, path: Path | None, setup: Setup) -> tuple[bytes | None, bool]:
     """(whose logs these are, whether that person opted out), for sources that name no person."""
-    if source != "claude_code":
-        return setup.ids.machine(), False
     staff_id = None
     if path is not None:
         at = path.resolve()
         inside = [one for one in setup.folders if one.staff_id and at.is_relative_to(Path(one.path).resolve())]
         staff_id = max(inside, key=lambda one: len(one.path)).staff_id if inside else None
     if staff_id is None:
-        return setup.ids.machine(), setup.people.machine_excluded
+        return setup.ids.machine(), source in MACHINE_SOURCES and setup.people.machine_excluded
     return setup.ids.staff(staff_id), setup.people.is_excluded(staff_id_text(staff_id))
 
 
@@ -203,6 +209,8 @@ def _read_file(
     context.final = True
     context.aliases = setup.aliases
     context.kind_rule = setup.rules.kind_rule
+    context.key_mode = setup.rules.key_mode
+    context.skip_agent = setup.rules.skips_agent
     context.tools = ToolClasses(setup.rules.tools)
     context.tool_markers = setup.rules.tool_markers
     gaps: Counter[str] = Counter()
@@ -268,13 +276,18 @@ def summed(store: EventStore, samples: Sequence[Sample], setup: Setup, now: date
         read_person(store, person, window=ALL_TIME, rules=rules, ids_key=setup.key, now=at) for person in store.people()
     ]
     facts = _joined_facts([sample.facts for sample in used])
-    found = summary(people, facts, rows, catalogue=setup.catalogue, rules=rules)
-    bases = {capability(one.source).tools for one in (sample.facts for sample in used) if one.any_tool_row}
+    entry = together([capability(one.source, one.recorder) for one in (sample.facts for sample in used) if one.any_row])
+    found = summary(people, facts, rows, catalogue=setup.catalogue, rules=rules, entry=entry)
+    bases = {
+        capability(one.source, one.recorder).tools for one in (sample.facts for sample in used) if one.any_tool_row
+    }
     if len(bases - {None}) > 1:
         found["tools"]["basis"] = "mixed"
     if 1 < len(people) < LEAST_PEOPLE:
         _hide_outcomes(found)
     more = {"parent_missing"} if any(person.totals.parent_missing for person in people) else set()
+    if facts.fork_parents - (facts.conversations or set()):
+        more.add("fork_parent_missing")
     if store.shared_ids():
         more.add("shared_id")
     return found, sorted({*gaps, *more})
@@ -312,14 +325,19 @@ def add_rows(total: Rows, more: Rows) -> None:
 
 
 def _joined_facts(parts: Sequence[SampleFacts]) -> SampleFacts:
-    joined = SampleFacts(next((one.source for one in parts if one.any_row), parts[0].source if parts else ""))
+    first = next((one for one in parts if one.any_row), parts[0] if parts else SampleFacts(""))
+    joined = SampleFacts(first.source, recorder=first.recorder, stated_mode=first.stated_mode)
     for one in parts:
         for name in ("any_row", "any_call_row", "any_prompt_row", "any_tool_row", "any_vote_row"):
             setattr(joined, name, getattr(joined, name) or getattr(one, name))
-        for name in ("conversations", "persons"):
-            known = getattr(one, name)
-            if known is not None:
-                setattr(joined, name, (getattr(joined, name) or set()) | known)
+        if one.persons is not None:
+            joined.persons = (joined.persons or set()) | one.persons
+        if one.conversations is not None:
+            # A gateway's are counted by their requests.
+            own = one.conversations if capability(one.source, one.recorder).prompts else set()
+            joined.conversations = (joined.conversations or set()) | own
+        joined.failures_hidden = joined.failures_hidden or one.failures_hidden
+        joined.fork_parents |= one.fork_parents
         if one.attempts_known is not None:
             joined.saw_attempts(one.attempts_known)
     return joined

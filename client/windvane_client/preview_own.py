@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
+from windvane_client.capabilities import capability
 from windvane_client.observed import ALL_TIME
 from windvane_client.outcomes_table import rows_of
 from windvane_client.preview import LEAST_PEOPLE, Sample
@@ -217,6 +218,11 @@ def next_step(samples: Sequence[Sample], own: Own | None, found: Sequence[Lean],
         )
     if not own.people:
         return "No identity is mapped, so nobody's work counts: add people.toml, which says who is which staff id."
+    if not own.rows and not any(capability(sample.source or "").prompts for sample in read):
+        return (
+            "A gateway shows requests, not work: only how models recover from faults can count, for keys that "
+            'rules.toml names under [modes] interactive_keys, and with a kind of work ([[kind]] source = "litellm").'
+        )
     return _about_work(own, found, setup)
 
 
@@ -229,7 +235,8 @@ def _nothing_found(samples: Sequence[Sample], setup: Setup) -> str:
     if setup.is_member:
         return "The folders of member.toml hold no logs: correct the paths under [[logs]], or wait for the first logs."
     return (
-        "No logs were found: Claude Code keeps its transcripts in .claude/projects of your home, canonical JSONL has "
+        "No logs were found: Claude Code keeps its transcripts in .claude/projects of your home, Codex in "
+        ".codex/sessions, Cline and Roo in the editor's globalStorage; canonical JSONL has "
         "no usual place; name yours: `windvane member preview FOLDER`."
     )
 

@@ -10,21 +10,24 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
-from windvane_client.readers import READERS, canonical_rows
+from windvane_client.readers import READERS, canonical_rows, cline_files, codex, litellm_rows
 from windvane_client.readers.claude_rows import KNOWN, NONE
+from windvane_client.readers.csv_rows import Table
 from windvane_client.readers.files import open_log
 from windvane_client.readers.lines import LineDecoder, Lines, Rejected
+from windvane_client.readers.values import TABLE, VALUES, Values, framing
 from windvane_privacy.errors import ConfigurationError, UnsupportedSource
 
 MAX_SNIFFED_LINES = 200
-LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".traj")
+LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".traj")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ REFUSED: Mapping[str, Refusal] = {
     ),
     "copilot_metrics": Refusal(
         "the usage metrics of Copilot are daily totals of a user, without any piece of work",
-        "the telemetry files of Copilot, written as canonical JSONL",
+        "the telemetry files of Copilot, with --source otlp",
     ),
     "swe_agent": Refusal(
         "benchmark runs are no real work and name no person and no time",
@@ -68,7 +71,7 @@ REFUSED: Mapping[str, Refusal] = {
 }
 """Sources that no version will read."""
 NOT_BUILT = frozenset({
-    "mapping", "otlp", "codex", "litellm", "open_webui", "cline", "langfuse", "gemini_cli", "continue", "openhands",
+    "mapping", "langfuse", "gemini_cli", "continue", "openhands",
     "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey", "cloudflare", "openrouter", "envoy",
 })  # fmt: skip
 """Known sources without a reader in this version."""
@@ -82,18 +85,20 @@ _OTHER_NAMES = {
     "kong": "access_log",
 }
 USUAL_PLACES_OF_OTHERS: Mapping[str, tuple[str, ...]] = {
-    "codex": (".codex/sessions",),
     "gemini_cli": (".gemini/tmp",),
-    "cline": (
-        ".config/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
-        "Library/Application Support/Code/User/globalStorage/saoudrizwan.claude-dev/tasks",
-    ),
     "continue": (".continue/dev_data",),
     "openhands": (".openhands/conversations",),
     "opencode": (".local/share/opencode",),
 }
 """Where the programs of `NOT_BUILT` keep their logs, below the home folder."""
-_BY_NAME = (("*.traj", "swe_agent"), ("rollout-*.jsonl*", "codex"))
+USUAL_PLACES: Mapping[str, tuple[str, ...]] = {"codex": codex.USUAL_PLACES, "cline": cline_files.USUAL_PLACES}
+"""Where programs keep the logs that are read, below the home folder (Claude Code: `readers.claude_code`)."""
+_BY_NAME = (
+    ("*.traj", "swe_agent"),
+    ("rollout-*.jsonl*", "codex"),
+    (f"*{cline_files.TASK_FILE}", "cline"),
+    (f"*{cline_files.MESSAGES}", "cline"),
+)
 _CODEX_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context"})
 
 
@@ -109,7 +114,7 @@ def source_named(text: str) -> tuple[str, Refusal | None]:
         return name, None
     if name in REFUSED:
         return name, REFUSED[name]
-    if name in NOT_BUILT or name.startswith("otlp/"):
+    if name in NOT_BUILT:
         return name, NO_READER
     raise UnsupportedSource(
         f"Read: {', '.join(sorted(READERS))}. Known, without a reader yet: {', '.join(sorted(NOT_BUILT))}."
@@ -131,6 +136,18 @@ class _First(msgspec.Struct):
     payload: msgspec.Raw = NONE
     uuid: msgspec.Raw = NONE
     sessionId: msgspec.Raw = NONE
+    startTime: msgspec.Raw = NONE
+    call_type: msgspec.Raw = NONE
+    user_id: msgspec.Raw = NONE
+    data: msgspec.Raw = NONE
+    meta: msgspec.Raw = NONE
+    chat: msgspec.Raw = NONE
+    items: msgspec.Raw = NONE
+    resourceLogs: msgspec.Raw = NONE
+    resourceSpans: msgspec.Raw = NONE
+    resourceMetrics: msgspec.Raw = NONE
+    hrTime: msgspec.Raw = NONE
+    attributes: msgspec.Raw = NONE
 
 
 _DECODER = LineDecoder(_First)
@@ -140,10 +157,12 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
     """The source of a file, and its refusal if it is not read; (None, refusal) where nobody knows it."""
     for pattern, source in _BY_NAME:
         if fnmatchcase(path.name, pattern):
-            return source, REFUSED.get(source, NO_READER)
+            return source, None if source in READERS else REFUSED.get(source, NO_READER)
+    if cline_files.is_header(path):
+        return "cline", None
     try:
         with open_log(path) as stream:
-            for number, (line, _) in enumerate(Lines(stream, final=True)):
+            for number, (line, _) in enumerate(_first_rows(stream)):
                 source_of_row = _source_of(line)
                 if source_of_row is not None:
                     return source_of_row, None if source_of_row in READERS else NO_READER
@@ -154,6 +173,21 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
     return None, NOT_RECOGNISED
 
 
+def _first_rows(stream: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
+    frame = framing(stream)
+    if frame == VALUES:
+        return iter(Values(stream, final=True))
+    if frame == TABLE:
+        table = Table(stream, litellm_rows.CSV_COLUMNS, final=True)
+        for _ in table:
+            break
+        # Of a table only the names of the columns count.
+        if table.names >= {"startTime", "model", "request_id"}:
+            return iter([(b'{"startTime": 0, "call_type": ""}', 0)])
+        stream.seek(0)
+    return iter(Lines(stream, final=True))
+
+
 def _source_of(line: bytes | None) -> str | None:
     if line is None:
         return None
@@ -161,8 +195,18 @@ def _source_of(line: bytes | None) -> str | None:
         row = _DECODER.decode(line)
     except Rejected:
         return None
+    if any(one is not NONE for one in (row.resourceLogs, row.resourceSpans, row.resourceMetrics)):
+        return "otlp"
+    if row.attributes is not NONE and (row.hrTime is not NONE or row.startTime is not NONE):
+        return "otlp"
     if row.k in canonical_rows.BY_KIND and row.v is not NONE:
         return "canonical"
+    if row.startTime is not NONE and row.call_type is not NONE:
+        return "litellm"
+    if row.user_id is not NONE and ((row.data is not NONE and row.meta is not NONE) or row.chat is not NONE):
+        return "open_webui"
+    if row.type == "chats" and row.items is not NONE:
+        return "open_webui"
     if row.type in _CODEX_TYPES and row.payload is not NONE:
         return "codex"
     linked = row.sessionId is not NONE or row.uuid is not NONE

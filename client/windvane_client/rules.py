@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from fnmatch import fnmatchcase
@@ -25,7 +25,7 @@ from windvane_privacy.catalogue import KINDS
 from windvane_privacy.errors import ConfigurationError
 
 ATTRIBUTES = ("source", "recorder", "client", "service", "tag", "team", "key_alias", "log_dir")
-MODE_LISTS = ("automation_keys", "service_accounts", "relay_keys")
+MODE_LISTS = ("automation_keys", "service_accounts", "relay_keys", "interactive_keys", "skip_user_agents")
 EVENT_KINDS = ("policy", "default_change", "price", "outage", "retirement")
 MAX_MARKER_BYTES = 80
 
@@ -67,6 +67,10 @@ class Rules:
     automation_keys: tuple[str, ...] = ()
     service_accounts: tuple[str, ...] = ()
     relay_keys: tuple[str, ...] = ()
+    interactive_keys: tuple[str, ...] = ()
+    """Keys, users or whole sources of which the organisation declares that only people at a keyboard use them."""
+    skip_user_agents: tuple[str, ...] = ()
+    """Programs whose own logs are collected too (`*` and `?` as in file names): a gateway drops their rows."""
     declared: tuple[DeclaredEvent, ...] = ()
     service_people: frozenset[bytes] = frozenset()
     """Pseudonyms of `service_accounts`, see `with_people`."""
@@ -75,6 +79,23 @@ class Rules:
     def kind_rule(self, attributes: Mapping[str, str]) -> str | None:
         """Kind of work of the first entry that matches, or None."""
         return next((entry.kind for entry in self.kinds if entry.matches(attributes)), None)
+
+    def key_mode(self, names: Iterable[str]) -> tuple[str, str] | None:
+        """(mode, list) of the first list that names one of a row's keys or users; None where none does."""
+        own = frozenset(names)
+        for mode, name, listed in (
+            ("relay", "relay_keys", self.relay_keys),
+            ("automation", "service_accounts", self.service_accounts),
+            ("automation", "automation_keys", self.automation_keys),
+            ("interactive", "interactive_keys", self.interactive_keys),
+        ):
+            if not own.isdisjoint(listed):
+                return mode, name
+        return None
+
+    def skips_agent(self, agent: str) -> bool:
+        """Whether another source already tells what this program did."""
+        return any(fnmatchcase(agent, pattern) for pattern in self.skip_user_agents)
 
     def with_people(self, pseudonym: Callable[[str], bytes]) -> Rules:
         """The same rules knowing the pseudonyms of the service accounts (staff ids)."""
@@ -101,6 +122,8 @@ def parse_rules(rules: str = "", events: str = "") -> Rules:
         automation_keys=modes["automation_keys"],
         service_accounts=modes["service_accounts"],
         relay_keys=modes["relay_keys"],
+        interactive_keys=modes["interactive_keys"],
+        skip_user_agents=modes["skip_user_agents"],
         declared=tuple(_declared(entry, i) for i, entry in enumerate(_list(declared, "event"), 1)),
         sha256=hashlib.sha256(rules.encode() + b"\0" + events.encode()).hexdigest(),
     )

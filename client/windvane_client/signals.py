@@ -20,6 +20,7 @@ from heapq import nsmallest
 from operator import attrgetter
 from typing import TypeVar, cast
 
+from windvane_client.capabilities import capability
 from windvane_client.completion import Ending, ending
 from windvane_client.constants import CONSTANTS, Constants
 from windvane_client.episodes import Episode, Split, Turn, close_last, split
@@ -38,8 +39,10 @@ from windvane_client.events import (
     TurnEnd,
     Vote,
 )
+from windvane_client.gateways import requests_of
 from windvane_client.ids import KeyedHash
 from windvane_client.infra import faults
+from windvane_client.joined import first_tellers
 from windvane_client.kinds import WORK_CLASSES, Profile, Workspace, kind_of, profile_for, workspace_of
 from windvane_client.merge import structs_of
 from windvane_client.modes import INTERACTIVE, demoted_days, turn_mode
@@ -105,6 +108,19 @@ class VoteFacts:
     judge: str
 
 
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """One request of a gateway that met a fault, from a log that writes attempts. `ts`: its end, µs."""
+
+    source: str
+    recorder: str
+    client: str
+    workspace: Workspace
+    ts: int
+    family: str
+    result: str
+
+
 @dataclass(slots=True)
 class Totals:
     """Counts for the person's own preview: everything read, also what gives no trial."""
@@ -122,6 +138,8 @@ class Totals:
     families: Counter[str] = field(default_factory=Counter)
     """Answered calls by family."""
     parent_missing: int = 0
+    sessions: int = 0
+    """Session ids of a gateway that hold at least two requests."""
 
 
 @dataclass(slots=True)
@@ -131,6 +149,7 @@ class PersonFacts:
     person: bytes
     episodes: list[EpisodeFacts] = field(default_factory=list)
     votes: list[VoteFacts] = field(default_factory=list)
+    requests: list[RequestFacts] = field(default_factory=list)
     kinds: dict[Workspace, str] = field(default_factory=dict)
     history: History = field(default_factory=History)
     kept: dict[str, Seen] = field(default_factory=dict)
@@ -162,10 +181,12 @@ def read_person(
     starts = _starts(prompts)
     for conversation in store.conversations(person):
         events = [event for event in conversation.events if event.ts is None or event.ts < deadline]
+        if conversation.conv is not None:
+            events = first_tellers(events)
         cut = split(Conversation(person, conversation.conv, events, conversation.links), constants)
         if cut.episodes:
             close_last(cut, min(now, deadline), _next_start(cut, conversation.conv, starts), constants)
-        reading.conversation(conversation.conv, events, cut)
+        reading.conversation(conversation.conv, events, cut, min(now, deadline))
     facts.history.freeze()
     facts.kinds = {place: kind_of(profile, constants) for place, profile in reading.profiles.items()}
     facts.episodes.sort(key=lambda episode: (episode.opened, episode.conv))
@@ -189,14 +210,18 @@ class _Reading:
     def _share(self, value: _T) -> _T:
         return cast("_T", self.shared.setdefault(value, value))
 
-    def conversation(self, conv: bytes | None, events: Sequence[AnyEvent], cut: Split) -> None:
+    def conversation(self, conv: bytes | None, events: Sequence[AnyEvent], cut: Split, now: int) -> None:
         totals = self.facts.totals
         self._heads(events)
         for event in events:
             if type(event) not in _UNCOUNTED:
                 self._count(event)
         totals.parent_missing += cut.parent_missing
-        for fault in faults(cut.outside, goes_on=bool(cut.episodes)):
+        gateway = [event for event in cut.outside if not capability(event.source).prompts]
+        if gateway:
+            self._requests(conv, gateway, now)
+        turnless = [event for event in cut.outside if capability(event.source).prompts] if gateway else cut.outside
+        for fault in faults(turnless, goes_on=bool(cut.episodes)):
             totals.faults[fault.result] += 1
         for event in cut.outside:
             if isinstance(event, Tool):
@@ -217,6 +242,22 @@ class _Reading:
                 profile = self.profiles[place] = profile_for(first, self.rules)
             if hint is not None:
                 profile.hints[hint] += n
+
+    def _requests(self, conv: bytes | None, events: list[AnyEvent], now: int) -> None:
+        totals = self.facts.totals
+        found = requests_of(events, now, self.constants)
+        totals.sessions += conv is not None and len(found) > 1
+        for request in found:
+            totals.calls_failed += request.failed
+            if not request.result:
+                continue
+            totals.faults[request.result] += 1
+            head = request.first
+            if request.two_sided and head.mode == INTERACTIVE and not self.service:
+                self.facts.requests.append(RequestFacts(
+                    head.source, head.recorder, head.client, workspace_of(head), request.last, request.family,
+                    request.result,
+                ))  # fmt: skip
 
     def _count(self, event: AnyEvent) -> None:
         totals = self.facts.totals

@@ -121,7 +121,7 @@ def openings(episode: Episode) -> tuple[Opening, ...]:
 
 def _opening(turn: Turn, set_by: frozenset[str], set_to: frozenset[str]) -> Opening:
     ts = turn.prompt.ts or 0
-    known = capability(turn.prompt.source).causes and attempts_known(turn.prompt)
+    known = capability(turn.prompt.source, turn.prompt.recorder).causes and attempts_known(turn.prompt)
     answered = [e for e in turn.events if isinstance(e, Call) and e.thread == MAIN and e.status == "ok"]
     first = next((call for call in answered if call.route == "direct"), answered[0] if answered else None)
     # A command between prompt and answer belongs to this opening too (a picker that opens while the prompt waits).
@@ -141,6 +141,9 @@ def _requested(event: object) -> str | None:
     if isinstance(event, Call) and event.thread == MAIN:
         return event.requested
     if isinstance(event, AttemptError) and event.thread == MAIN:
+        return event.family
+    # A log that writes which model a turn is for, before any answer; a model that somebody chose is no request.
+    if isinstance(event, ModelSet) and event.thread == MAIN and event.by == "unknown":
         return event.family
     return None
 

@@ -215,6 +215,15 @@ def test_whoever_opted_out_leaves_no_event(state: MemberState) -> None:
         assert len(store.people()) == 1
 
 
+@pytest.mark.parametrize("source", ["claude_code", "codex", "canonical", "litellm", "otlp"])
+@pytest.mark.parametrize(("staff_id", "opened"), [("gone", 0), ("p", 1)])
+def test_a_folder_of_whoever_opted_out_is_not_opened(tmp_path: Path, source: str, staff_id: str, opened: int) -> None:
+    (tmp_path / "logs").mkdir()
+    state = make_state(tmp_path, (LogFolder(str(tmp_path / "logs"), source, staff_id),))
+    log(state, "rollout-1.jsonl").write_text("{}\n")
+    assert run(state).files == opened
+
+
 def test_rows_of_nobody_give_no_outcome(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     state = make_state(tmp_path, (LogFolder(str(tmp_path / "logs"), "canonical"),), 'default = "drop"\n')

@@ -1,135 +1,143 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recorded Claude Code samples give exactly the values that were worked out by hand."""
+"""The samples of all sources that are read give exactly the values that were worked out by hand."""
 
 from __future__ import annotations
 
 import json
+import shutil
+from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from windvane_client.catalogue_builtin import builtin_catalogue
-from windvane_client.ids import throw_away_ids
-from windvane_client.observed import observe
-from windvane_client.readers import ReadContext, SampleFacts, reader
-from windvane_client.rules import Rules, parse_rules
+from windvane.main import run
+from windvane_client.evidence import micros
+from windvane_client.preview import plan_source, read
+from windvane_client.preview_setup import no_setup
+from windvane_client.rules import Rules
+from windvane_client.signals import read_person
 from windvane_client.store import EventStore
-from windvane_privacy.catalogue import Catalogue
+from windvane_privacy.catalogue import OTHER, UNKNOWN
 
-NOW = 1_790_000_000_000_000  # 2026-09, long after the last event
+NOW = datetime(2027, 6, 1, tzinfo=UTC)  # long after the last event
+LONG_AFTER = ("--now", "2027-06-01T00:00:00Z")
 SAMPLES = (
-    "fixture_ccusage_alpha",
-    "fixture_edge_cases",
-    "fixture_sample_session",
-    "real_short_v2.1.38",
-    "real_skill_model_swap_v2.1.39",
-    "real_subagent_file_a9",
-    "real_tool_heavy_v2.1.38",
+    # file, source, recognised without being named as (None: nothing in it says what it is)
+    ("claude_code/fixture_ccusage_alpha.jsonl", "claude_code", "claude_code"),
+    ("claude_code/fixture_edge_cases.jsonl", "claude_code", "claude_code"),
+    ("claude_code/fixture_sample_session.jsonl", "claude_code", "claude_code"),
+    ("claude_code/real_short_v2.1.38.jsonl", "claude_code", "claude_code"),
+    ("claude_code/real_skill_model_swap_v2.1.39.jsonl", "claude_code", "claude_code"),
+    ("claude_code/real_subagent_file_a9.jsonl", "claude_code", "claude_code"),
+    ("claude_code/real_tool_heavy_v2.1.38.jsonl", "claude_code", "claude_code"),
+    ("claude_code_otel/SYNTHETIC_logs.otlp.jsonl", "otlp/claude_code", "otlp"),
+    ("cline/real_session.json", "cline", "cline"),
+    ("codex/fixture_ccl_11111111.jsonl", "codex", "codex"),
+    ("codex/fixture_ccusage_alpha.jsonl", "codex", "codex"),
+    ("codex/fixture_function_calls.jsonl", "codex", "codex"),
+    ("codex/real_head_v0.77_dup_turn_context.jsonl", "codex", "codex"),
+    ("litellm/fixture_spend_logs_payload.json", "litellm", "litellm"),
+    ("litellm/generated_standard_logging.jsonl", "litellm", "litellm"),
+    ("open_webui/SYNTHETIC_feedback_export.json", "open_webui", "open_webui"),
+    ("otel_genai/fixture_openinference_client_span_tool_calls.json", "otlp/openinference", None),
+    ("otel_genai/fixture_otel_genai_client_span_tool_calls.json", "otlp/gen_ai", None),
+    ("otel_genai/fixture_otel_genai_tool_execution_span.json", "otlp/gen_ai", None),
+    ("otel_genai/real_vercel_streamText_doStream.json", "otlp/vercel_ai", "otlp"),
+    ("otlp/spec_example_logs.json", "otlp", "otlp"),
+    ("otlp/spec_example_trace.json", "otlp", "otlp"),
 )
+NAMES = [name for name, _, _ in SAMPLES]
 
 
-def read_sample(paths: list[Path], rules: Rules | None = None) -> tuple[EventStore, dict[str, Any], Catalogue]:
-    rules = rules or Rules()
-    catalogue = builtin_catalogue()
-    ids = throw_away_ids()
-    source = reader("claude_code")
-    facts = SampleFacts("claude_code")
-    store = EventStore.temporary()
-    for path in paths:
-        context = ReadContext(
-            ids=ids,
-            catalogue=catalogue,
-            now=NOW,
-            file_key=path.name.encode().ljust(16)[:16],
-            facts=facts,
-            machine_person=ids.machine(),
-            session_hint=path.stem,
-            final=True,
-            tool_markers=rules.tool_markers,
-        )
-        with path.open("rb") as stream:
-            store.add(source.read(stream, context))
-        store.add_rows("claude_code", context.rows)
-    seen = observe(store, facts, store.rows(), catalogue=catalogue, rules=rules, ids_key=bytes(32), now=NOW)
-    return store, seen, catalogue
+@pytest.fixture(autouse=True)
+def an_empty_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
 
 
-def flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, inner in value.items():
-        # Dictionaries whose keys are outcomes or causes are values; the others are part of the shape.
-        if isinstance(inner, dict) and name not in ("outcomes", "by_cause", "blind"):
-            found |= flat(inner, f"{prefix}{name}.")
-        else:
-            found[f"{prefix}{name}"] = inner
-    return found
+def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    run(["member", "preview", *map(str, arguments), *LONG_AFTER, "--json"])
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return answer
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_sample_gives_its_expected_values(shared: Path, name: str) -> None:
-    path = shared / "samples" / "claude_code" / f"{name}.jsonl"
-    expected = json.loads(path.with_name(f"{path.name}.expected.json").read_text())
-    store, seen, _ = read_sample([path])
-    with store:
-        assert seen.keys() == expected["observed"].keys()
-        wanted, got = flat(expected["observed"]), flat(seen)
-        wrong = {key: (got.get(key), value) for key, value in wanted.items() if got.get(key) != value}
-        assert {key: pair for key, pair in wrong.items() if key not in expected["doubtful"]} == {}
+def worked_out(shared: Path, name: str) -> tuple[list[Path], dict[str, Any]]:
+    """(the files that form the sample, its expected file)"""
+    path = shared / "samples" / name
+    expected: dict[str, Any] = json.loads(path.with_name(f"{path.name}.expected.json").read_text("utf-8"))
+    return [path.with_name(part) for part in expected["sample"]], expected
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_also_the_doubtful_values_are_those_of_the_careful_reader(shared: Path, name: str) -> None:
-    path = shared / "samples" / "claude_code" / f"{name}.jsonl"
-    expected = json.loads(path.with_name(f"{path.name}.expected.json").read_text())
-    store, seen, _ = read_sample([path])
-    with store:
-        assert flat(seen) == flat(expected["observed"])
+def test_no_sample_is_forgotten(shared: Path) -> None:
+    folder = shared / "samples"
+    built = {
+        str(path.relative_to(folder)).removesuffix(".expected.json"): expected["source"]
+        for path in folder.rglob("*.expected.json")
+        if (expected := json.loads(path.read_text("utf-8")))["status"] == "built"
+    }
+    assert built == {name: source for name, source, _ in SAMPLES}
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", NAMES)
+def test_preview_prints_the_expected_values(shared: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    paths, expected = worked_out(shared, name)
+    answer = printed(capsys, *paths, "--source", expected["source"])
+    # Also the keys on which a careful reader could differ.
+    assert answer["observed"] == expected["observed"]
+    # Without people.toml every row is the one person's own, so that nobody is unknown.
+    assert answer["gaps"] == [gap for gap in expected["information"]["gaps"] if gap != "person_unknown"]
+    assert answer["files"] == expected["sample"]
+    assert answer["refused"] is None
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_families_and_turn_openings_are_as_worked_out(shared: Path, name: str) -> None:
-    path = shared / "samples" / "claude_code" / f"{name}.jsonl"
-    expected = json.loads(path.with_name(f"{path.name}.expected.json").read_text())
-    store, _, catalogue = read_sample([path])
-    with store:
-        families, opened = opened_families(store)
-        assert families == expected["models"]["by_family"]
-        if expected["models"]["turn_openings"] is not None:
-            assert sorted(opened) == sorted(o for o in map(tuple, expected["models"]["turn_openings"]) if o)
-        assert catalogue
+    paths, expected = worked_out(shared, name)
+    setup = no_setup()
+    families: Counter[str] = Counter()
+    opened: list[list[str | None]] = []
+    with EventStore.temporary() as store:
+        read([plan_source(expected["source"], paths, setup)], store, setup, now=NOW)
+        for person in store.people():
+            facts = read_person(
+                store, person, window=(0, micros(NOW)), rules=Rules(), ids_key=bytes(32), now=micros(NOW)
+            )
+            families.update(facts.totals.families)
+            opened += [[one.family for one in episode.openings] for episode in facts.episodes]
+    wanted: Counter[str] = Counter()
+    for family, n in expected["models"]["by_family"].items():
+        wanted[family if family in setup.catalogue or family == UNKNOWN else OTHER] += n
+    assert families == wanted
+    if expected["models"]["turn_openings"] is not None:
+        assert sorted(opened, key=str) == sorted((one for one in expected["models"]["turn_openings"] if one), key=str)
 
 
-def opened_families(store: EventStore) -> tuple[dict[str, int], list[tuple[str | None, ...]]]:
-    from windvane_client.signals import read_person
-
-    families: dict[str, int] = {}
-    opened: list[tuple[str | None, ...]] = []
-    for person in store.people():
-        facts = read_person(store, person, window=(0, NOW), rules=Rules(), ids_key=bytes(32), now=NOW)
-        families |= facts.totals.families
-        opened += [tuple(o.family for o in episode.openings) for episode in facts.episodes]
-    return families, opened
-
-
-def test_an_organisations_marker_turns_its_hook_stops_into_hook_stops(shared: Path) -> None:
-    path = shared / "samples" / "claude_code" / "real_skill_model_swap_v2.1.39.jsonl"
-    expected = json.loads(path.with_name(f"{path.name}.expected.json").read_text())
-    wanted = expected["information"]["alternative"]["tools_with_marker_rule"]
-    marker, outcome = next(iter(wanted["rule"].items()))
-    store, seen, _ = read_sample([path], parse_rules(f'[tool_markers]\n"{marker}" = "{outcome}"\n'))
-    with store:
-        assert seen["tools"]["outcomes"] == wanted["outcomes"]
+@pytest.mark.parametrize(("name", "recognised"), [(name, known) for name, _, known in SAMPLES])
+def test_a_sample_is_recognised_without_being_named(
+    shared: Path, tmp_path: Path, name: str, recognised: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths, expected = worked_out(shared, name)
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for path in paths:
+        shutil.copy(path, folder)
+    (sample,) = printed(capsys, folder)["samples"]
+    assert sample["source"] == recognised
+    assert sample["observed"] == (expected["observed"] if recognised else None)
 
 
-def test_a_subagents_file_joins_the_conversation_on_the_side_thread(shared: Path) -> None:
-    folder = shared / "samples" / "claude_code"
-    main, side = folder / "real_skill_model_swap_v2.1.39.jsonl", folder / "real_subagent_file_a9.jsonl"
-    expected = json.loads(main.with_name(f"{main.name}.expected.json").read_text())
-    store, seen, _ = read_sample([side, main])
-    with store:
-        wanted = expected["information"]["alternative"]["with_subagent_file"]
-        assert {k: seen["calls"][k] for k in wanted} == wanted
-        assert seen["conversations"] == 1
-        assert seen["episodes"] == 1
-        assert seen["tools"]["outcomes"]["ok"] == 242
+@pytest.mark.parametrize("status", ["refused", "later"])
+def test_a_sample_without_a_reader_is_refused_with_a_reason(
+    shared: Path, status: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = 0
+    for path in sorted((shared / "samples").rglob("*.expected.json")):
+        expected = json.loads(path.read_text("utf-8"))
+        if expected["status"] == status:
+            answer = printed(capsys, path.with_name(expected["sample"][0]), "--source", expected["source"])
+            assert answer["observed"] is None
+            assert answer["refused"]["reason"]
+            refused += 1
+    assert refused

@@ -128,6 +128,21 @@ def test_init_pins_the_federation_enrols_and_refuses_a_second_time(commands: Com
     assert MemberState.open(place).key.key_id == answer["key"]
 
 
+def test_without_a_folder_named_the_programs_that_are_there_are_read(
+    commands: Commands, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    (home / ".claude" / "projects").mkdir(parents=True)
+    (home / ".codex" / "sessions").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    words = ["--name", "A Third", "--band", "50-99", "--coordinator", commands.address, "--demo", "--yes"]
+    commands.json("init", *words, "--second-place", str(tmp_path / "second"), state=tmp_path / "new")
+    folders = MemberState.open(tmp_path / "new").settings.logs
+    assert {one.source for one in folders} == {"claude_code", "codex"}
+    assert str(home / ".codex" / "sessions") in {one.path for one in folders}
+
+
 def test_a_demonstration_needs_a_word(commands: Commands, tmp_path: Path) -> None:
     words = ["--name", "X", "--band", "50-99", "--coordinator", commands.address, "--logs", str(tmp_path), "--yes"]
     code, _, err = commands.run("init", *words, state=tmp_path / "new")

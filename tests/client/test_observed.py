@@ -109,7 +109,7 @@ def test_votes_alone_are_interactive() -> None:
     log.vote(1, "tie", item="two", blind="no")
     found = seen(log, source="canonical", any_row=True, any_vote_row=True)
     assert found["mode"] == "interactive"
-    assert found["blind"] == {"proved": 1, "no": 1}
+    assert found["blind"] == {"proved": 1, "attested": 0, "not_blind": 1}
 
 
 def test_an_explanation_names_evidence_and_no_ids() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`windvane member preview --json` has the documented shape and the values of the recorded samples."""
+"""`windvane member preview --json` has the documented shape."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from preview_homes import write_home
 from windvane.main import run
 from windvane_client.preview_sources import NOT_BUILT, REFUSED
+from windvane_client.readers import READERS
 
 LONG_AFTER = ("--now", "2027-06-01T00:00:00Z")
 OBSERVED = {
@@ -32,38 +33,6 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str,
     run(["member", "preview", *map(str, arguments), "--json"])
     answer: dict[str, Any] = json.loads(capsys.readouterr().out)
     return answer
-
-
-def without(value: dict[str, Any], doubtful: list[str]) -> dict[str, Any]:
-    """A copy without the keys (with dots) on which a careful reader could differ."""
-    left = json.loads(json.dumps(value))
-    for key in doubtful:
-        *path, last = key.split(".")
-        inner = left
-        for part in path:
-            inner = inner[part]
-        del inner[last]
-    return left
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "fixture_ccusage_alpha", "fixture_edge_cases", "fixture_sample_session", "real_short_v2.1.38",
-        "real_skill_model_swap_v2.1.39", "real_subagent_file_a9", "real_tool_heavy_v2.1.38",
-    ],
-)  # fmt: skip
-def test_preview_prints_the_expected_values_of_each_sample(
-    shared: Path, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = shared / "samples" / "claude_code"
-    expected = json.loads((folder / f"{name}.jsonl.expected.json").read_text("utf-8"))
-    paths = [folder / part for part in expected["sample"]]
-    answer = printed(capsys, *paths, "--source", "claude_code", *LONG_AFTER)
-    assert without(answer["observed"], expected["doubtful"]) == without(expected["observed"], expected["doubtful"])
-    assert answer["gaps"] == expected["information"]["gaps"]
-    assert answer["files"] == expected["sample"]
-    assert answer["refused"] is None
 
 
 def test_a_session_and_its_subagent_file_are_one_sample(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,7 +86,7 @@ def test_a_session_copied_to_a_second_file_counts_once_in_the_total(
     assert {k: v for k, v in after["total"].items() if k != "rows"} == {k: v for k, v in before.items() if k != "rows"}
 
 
-@pytest.mark.parametrize("source", sorted(REFUSED) + sorted(NOT_BUILT) + ["otlp/gen_ai", "Cursor", "swe-agent"])
+@pytest.mark.parametrize("source", sorted(REFUSED) + sorted(NOT_BUILT) + ["Cursor", "swe-agent"])
 def test_a_refused_source_says_why_and_what_instead(
     tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -148,6 +117,10 @@ def test_benchmark_runs_are_refused_without_being_named(shared: Path, capsys: py
             '{"sessionId":"s","timestamp":"2026-07-01T10:00:00Z","message":{"role":"assistant","model":"m"}}',
             "claude_code",
         ),
+        ('{"resourceLogs":[]}', "otlp"),
+        ('{\n "resourceSpans": [\n ]\n}', "otlp"),
+        ('{\n  "hrTime": [\n    1,\n    2\n  ],\n  "attributes": {}\n}', "otlp"),
+        ('[\n {\n  "startTime": [1, 2],\n  "attributes": {}\n }\n]', "otlp"),
         ('{"level":"info","text":"x"}', None),
         ('{"k":"prompt"}', None),
         ("not json", None),
@@ -160,7 +133,7 @@ def test_a_file_is_recognised_by_its_first_good_row(
     (tmp_path / "a.jsonl").write_text(f"[]\n\n{row}\n")
     (sample,) = printed(capsys, tmp_path / "a.jsonl", *LONG_AFTER)["samples"]
     assert sample["source"] == source
-    assert (sample["refused"] is None) == (source in ("claude_code", "canonical"))
+    assert (sample["refused"] is None) == (source in READERS)
 
 
 def test_now_decides_what_lies_in_the_future(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

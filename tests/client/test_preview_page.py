@@ -119,8 +119,8 @@ def test_noise_is_drawn_on_made_up_counts_only(
 
 def test_other_programs_folders_are_named_as_refused(home: Path, shown: Callable[..., str]) -> None:
     write_home(home)
-    (home / ".codex" / "sessions").mkdir(parents=True)
-    assert "codex: no reader in this version. Instead:" in shown()
+    (home / ".continue" / "dev_data").mkdir(parents=True)
+    assert "continue: no reader in this version. Instead:" in shown()
 
 
 def test_an_episode_is_explained_by_number_and_by_start(home: Path, shown: Callable[..., str]) -> None:
@@ -213,7 +213,7 @@ def test_an_empty_home_names_the_usual_place(shown: Callable[..., str]) -> None:
 
 
 def test_only_other_programs_logs_say_so(home: Path, shown: Callable[..., str]) -> None:
-    (home / ".codex" / "sessions").mkdir(parents=True)
+    (home / ".continue" / "dev_data").mkdir(parents=True)
     assert "only the refused ones above" in shown()
 
 

@@ -9,7 +9,17 @@ import msgspec
 import pytest
 
 from reader_support import IDS, Log, context, read, text, tool
-from windvane_client.readers import READERS, canonical_rows, claude_rows
+from windvane_client.readers import (
+    READERS,
+    canonical_rows,
+    claude_rows,
+    cline_rows,
+    codex_rows,
+    litellm_rows,
+    open_webui_rows,
+    otlp_metrics,
+    otlp_rows,
+)
 from windvane_client.readers.lines import Rejected
 
 CANARY = "CANARY-4711"
@@ -113,8 +123,14 @@ def test_no_text_of_a_canonical_row_is_in_an_event(row):
 
 def structs():
     yield from claude_rows.STRUCTS
+    yield from codex_rows.STRUCTS
+    yield from cline_rows.STRUCTS
+    yield from otlp_rows.STRUCTS
+    yield from otlp_metrics.STRUCTS
     yield canonical_rows.KindOnly
     yield from canonical_rows.BY_KIND.values()
+    yield from litellm_rows.STRUCTS
+    yield from open_webui_rows.STRUCTS
 
 
 def test_fields_named_like_text_are_raw():
@@ -153,8 +169,16 @@ def test_readers_read_bytes_only():
     """A reader that opened files or asked the clock would not be a function of its arguments."""
     import inspect
 
-    for module in ("claude_code", "claude_answers", "claude_prompts", "claude_side_rows", "canonical", "lines"):
+    modules = (
+        "claude_code", "claude_answers", "claude_prompts", "claude_side_rows", "canonical", "lines", "codex",
+        "codex_rows", "codex_state", "cline", "cline_rows", "cline_session", "cline_task", "json_items", "machine_head",
+        "litellm", "open_webui", "open_webui_chats", "values", "csv_rows", "times",
+        "otlp", "otlp_dialects", "otlp_metrics", "otlp_claude", "otlp_codex", "otlp_gemini", "otlp_rows", "otlp_spans",
+        "otlp_state", "otlp_values",
+    )  # fmt: skip
+    for module in modules:
         source = inspect.getsource(__import__(f"windvane_client.readers.{module}", fromlist=["x"]))
         for forbidden in ("open(", ".now(", "import time", "import os", "import json", "print(", "logging"):
             assert forbidden not in source, (module, forbidden)
-    assert sorted(READERS) == ["canonical", "claude_code"]
+    built = {"canonical", "claude_code", "cline", "codex", "litellm", "open_webui", "otlp"}
+    assert {source for source in READERS if "/" not in source} == built

@@ -23,6 +23,10 @@ GOOD = {
         "type": "user", "sessionId": "s1", "version": "2.1.40", "uuid": "u1", "parentUuid": None,
         "timestamp": "2026-03-01T10:00:00Z", "cwd": CANARY, "message": {"role": "user", "content": CANARY},
     },
+    "codex": {
+        "timestamp": "2026-03-01T10:00:00Z", "type": "event_msg",
+        "payload": {"type": "user_message", "message": CANARY},
+    },
     "canonical": {"v": 1, "k": "prompt", "person": "p", "conv": "c", "ts": "2026-03-01T10:00:00Z", "origin": "human"},
 }  # fmt: skip
 SOURCES = sorted(GOOD)
@@ -30,7 +34,10 @@ SOURCES = sorted(GOOD)
 
 def good(source: str, n: int = 0) -> bytes:
     row = dict(GOOD[source])
-    row["uuid" if source == "claude_code" else "conv"] = f"id{n}"
+    if source == "codex":
+        row["timestamp"] = f"2026-03-01T10:00:{n:02}Z"
+    else:
+        row["uuid" if source == "claude_code" else "conv"] = f"id{n}"
     return json.dumps(row).encode()
 
 

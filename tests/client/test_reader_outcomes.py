@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a log file to rows of the outcomes table: two synthetic quarters, worked out by hand.
+"""From a log file to rows of the outcomes table: synthetic quarters, worked out by hand.
 
-Both files: sessions 1 and 2 only introduce the families (novelty, one turn each). Sessions 3 to 8: two turns with A.
+All logs: sessions 1 and 2 only introduce the families (novelty, one turn each). Sessions 3 to 8: two turns with A.
 Sessions 9 to 12: two turns with B, the last one ends badly. Session 13: opened with A, the person sets B, ends with B.
 Session 14: two turns with A, a request fails once and recovers. One tool call a turn.
 """
@@ -28,12 +28,14 @@ def micros(day: str) -> int:
 
 
 def outcomes(source: str) -> dict[tuple[str, ...], tuple[int, int]]:
-    path = FIXTURES / f"{source}_SYNTHETIC.jsonl"
-    ctx = context_for(path, ids=IDS, catalogue=builtin_catalogue(), now=NOW, facts=SampleFacts(source))
+    folder = FIXTURES / f"{source}_SYNTHETIC"
+    root = folder if folder.is_dir() else FIXTURES / f"{source}_SYNTHETIC.jsonl"
     store = EventStore.temporary()
-    with open_log(path) as stream:
-        store.add(READERS[source].read(stream, ctx))
-    assert (ctx.rows.rejected, ctx.rows.unknown) == (0, 0)
+    for path in READERS[source].discover([root]):
+        ctx = context_for(path, ids=IDS, catalogue=builtin_catalogue(), now=NOW, facts=SampleFacts(source))
+        with open_log(path) as stream:
+            store.add(READERS[source].read(stream, ctx))
+        assert (ctx.rows.rejected, ctx.rows.unknown) == (0, 0)
     window = (micros("2026-01-01"), micros("2026-04-01"))
     rows = build_outcomes(
         store, window=window, catalogue=builtin_catalogue(), rules=Rules(), ids_key=KEY, now=micros("2026-04-02")
@@ -77,4 +79,33 @@ def test_a_canonical_file_ends_in_rows_and_a_vote():
         (Signal.INFRA_RECOVERY, "analysis", "canonical/other", "attempts", a, ""): (1, 1),
         (Signal.BLIND_QUALITY, *head, "proved", a, b): (1, 1),
         (Signal.BLIND_QUALITY, *head, "proved", b, a): (0, 1),
+    }
+
+
+def test_rollouts_end_in_rows_of_what_they_can_tell():
+    a, b = "gpt-5.2-codex", "gpt-5.3-codex"
+    head = ("coding", "codex")
+    assert outcomes("codex") == {
+        # As above: 3-8 and 14 against 9-12, of which one was interrupted. No switches, no faults: not written.
+        (Signal.COMPLETION, *head, "ended", a, ""): (7, 7),
+        (Signal.COMPLETION, *head, "ended", b, ""): (3, 4),
+        # A: sessions 1 (1), 3-8 (12), 13 (1), 14 (2, a patch that failed). B: sessions 2 (1), 9-12 (8), 13 (1).
+        (Signal.TOOL_RELIABILITY, *head, "bit", a, ""): (15, 16),
+        (Signal.TOOL_RELIABILITY, *head, "bit", b, ""): (10, 10),
+    }
+
+
+def test_tasks_end_in_rows():
+    a, b = "claude-opus-4.6", "gpt-5.2"
+    head = ("coding", "cline")
+    assert outcomes("cline") == {
+        # 3-11 and 14 are followed by the person's next task; 12 is commented on; 13 is mixed.
+        (Signal.COMPLETION, *head, "explicit", a, ""): (7, 7),
+        (Signal.COMPLETION, *head, "explicit", b, ""): (3, 4),
+        (Signal.SWITCH_AWAY, *head, "recorded", a, b): (7, 8),
+        (Signal.SWITCH_AWAY, *head, "recorded", b, a): (4, 4),
+        # One edit of task 3 names a text that is not there.
+        (Signal.TOOL_RELIABILITY, *head, "classed", a, ""): (15, 16),
+        (Signal.TOOL_RELIABILITY, *head, "classed", b, ""): (10, 10),
+        (Signal.INFRA_RECOVERY, "coding", "cline/cline", "attempts", a, ""): (1, 1),
     }

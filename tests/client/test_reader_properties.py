@@ -84,7 +84,49 @@ def canonical(steps: list[str]) -> list[object]:
     return rows
 
 
+def codex(steps: list[str]) -> list[object]:
+    rows: list[object] = [
+        {
+            "timestamp": "2026-03-01T10:00:00Z", "type": "session_meta",
+            "payload": {"id": "s1", "originator": "codex_cli_rs", "source": "cli"},
+        }
+    ]  # fmt: skip
+    for n, step in enumerate(steps, 1):
+        kind, payload = "event_msg", {"type": "agent_message", "message": "x"}
+        match step:
+            case "user" | "queued":
+                payload = {"type": "user_message", "message": "x"}
+            case "answer" | "side" | "skill":
+                payload = {"type": "token_count", "info": {"total_token_usage": {"total_tokens": 10 * n}}}
+            case "more":
+                payload = {"type": "token_count", "info": None}
+            case "tool" | "hook":
+                kind, payload = "response_item", {"type": "function_call", "name": "shell", "call_id": f"c{n // 3}"}
+            case "result" | "error":
+                kind, payload = "response_item", {"type": "function_call_output", "call_id": f"c{n // 3}"}
+            case "output":
+                payload = {"type": "patch_apply_end", "call_id": f"c{n // 3}", "success": True}
+            case "model" | "other" | "plan":
+                kind, payload = "turn_context", {"model": "gpt-5" if n % 2 else "gpt-5.2-codex", "turn_id": f"t{n}"}
+            case "command":
+                payload = {"type": "task_started", "turn_id": f"t{n}"}
+            case "end":
+                payload = {"type": "task_complete", "turn_id": f"t{n}"}
+            case "interrupt":
+                payload = {"type": "turn_aborted", "turn_id": f"t{n}"}
+            case "retry":
+                payload = {"type": "thread_rolled_back", "num_turns": 1}
+            case "unknown":
+                payload = {"type": "hologram"}
+            case "broken":
+                rows.append(b'{"type": "event_msg"')
+                continue
+        rows.append({"timestamp": f"2026-03-01T10:{n:02}:00Z", "type": kind, "payload": payload})
+    return rows
+
+
 logs = st.one_of(
+    st.tuples(st.just("codex"), st.lists(st.sampled_from(STEPS), max_size=25).map(codex)),
     st.tuples(st.just("claude_code"), st.lists(st.sampled_from(STEPS), max_size=25).map(build)),
     st.tuples(st.just("canonical"), st.lists(st.sampled_from(STEPS), max_size=12).map(canonical)),
 )

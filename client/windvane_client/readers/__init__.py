@@ -14,13 +14,44 @@ from pathlib import Path
 from windvane_client.ids import KeyedIds
 from windvane_client.readers.canonical import CanonicalReader
 from windvane_client.readers.claude_code import ClaudeCodeReader
+from windvane_client.readers.cline import ClineReader
+from windvane_client.readers.cline_files import companion, program
+from windvane_client.readers.codex import CodexReader
+from windvane_client.readers.litellm import LiteLLMReader
+from windvane_client.readers.open_webui import OpenWebUIReader
+from windvane_client.readers.otlp import OtlpReader
+from windvane_client.readers.otlp_dialects import DIALECTS
 from windvane_client.readers.protocol import NO_ATTEMPTS, Ids, KindRule, ReadContext, Reader, SampleFacts
 from windvane_privacy.catalogue import Catalogue
 from windvane_privacy.errors import UnsupportedSource
 
-__all__ = ["NO_ATTEMPTS", "READERS", "Ids", "KindRule", "ReadContext", "Reader", "SampleFacts", "context_for", "reader"]
+__all__ = [
+    "MACHINE_SOURCES",
+    "NO_ATTEMPTS",
+    "READERS",
+    "Ids",
+    "KindRule",
+    "ReadContext",
+    "Reader",
+    "SampleFacts",
+    "context_for",
+    "reader",
+]
 
-READERS: Mapping[str, Reader] = {one.source: one for one in (ClaudeCodeReader(), CanonicalReader())}
+_ALL: tuple[Reader, ...] = (
+    ClaudeCodeReader(),
+    CodexReader(),
+    ClineReader(),
+    LiteLLMReader(),
+    OpenWebUIReader(),
+    CanonicalReader(),
+    OtlpReader(),
+    *map(OtlpReader, DIALECTS),
+)
+READERS: Mapping[str, Reader] = {one.source: one for one in _ALL}
+
+MACHINE_SOURCES = frozenset({"claude_code", "codex", "cline"})
+"""Sources that log no person: their logs are those of the machine's own person."""
 
 
 def reader(source: str) -> Reader:
@@ -54,5 +85,7 @@ def context_for(
         machine_person=ids.machine(),
         log_dir=folder.name,
         session_hint=path.name.split(".", 1)[0],
+        companion=companion(path),
+        program=program(path),
         offset=offset,
     )

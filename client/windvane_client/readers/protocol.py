@@ -84,6 +84,14 @@ class SampleFacts:
     """A row type that can hold a tool call or result occurred: `tools` is known."""
     any_vote_row: bool = False
     """A row type that can hold a vote or a rating occurred: `blind` is known."""
+    failures_hidden: bool = False
+    """A log that does not write failed requests was seen: `calls.failed` is null."""
+    stated_mode: str = "unknown"
+    """Mode that a header states, for a sample whose rows all belong elsewhere (a copied history)."""
+    recorder: str = ""
+    """Who wrote the rows, where one source has several recorders that can tell different things; else empty."""
+    fork_parents: set[bytes] = field(default_factory=set)
+    """Conversations whose copied rows were left out: without their own files that work is lost."""
     attempts_known: bool | None = None
     """True: a log version that writes retries was seen; False: only older ones; None: no version at all."""
 
@@ -116,6 +124,10 @@ KindRule = Callable[[Mapping[str, str]], str | None]
 """Organisation rule: content-free attributes (source, recorder, client, log_dir) to a kind of work, or None."""
 
 
+KeyMode = Callable[[Sequence[str]], tuple[str, str] | None]
+"""Organisation lists: names of a row's keys and users to (mode, name of the list), or None."""
+
+
 @dataclass(slots=True)
 class ReadContext:
     """Everything a reader may know besides the bytes of one file, and what it reports back.
@@ -139,11 +151,18 @@ class ReadContext:
     """Folder name of the log file; used for rules and for the project id, never stored."""
     session_hint: str = ""
     """File name without suffix."""
+    companion: bytes = b""
+    """Bytes of the small file beside this one that says what it is (Cline sessions); empty where there is none."""
+    program: str = ""
+    """Program whose folder the file lies in, where one format has several; a word of the closed list of clients."""
     rows: Rows = field(default_factory=Rows)
     offset: int = 0
     final: bool = False
     """The file is finished: a last line without newline is tried, and counted as `truncated` if it does not parse."""
     kind_rule: KindRule | None = None
+    key_mode: KeyMode | None = None
+    skip_agent: Callable[[str], bool] | None = None
+    """True for a program whose own logs are collected too: a gateway's reader drops its rows."""
     tools: ToolClasses = field(default_factory=lambda: BUILTIN_TOOLS)
     tool_markers: Mapping[bytes, str] = field(default_factory=dict)
     """[tool_markers] of rules.toml: first bytes of an error result (at most 80) to a tool outcome."""
