@@ -334,11 +334,14 @@ def _words(public: str) -> str:
     return fingerprint_words(bytes.fromhex(public))
 
 
-def _mount_preview() -> None:
-    """`preview` lives in its own module; it needs no set-up at all."""
+def _mount() -> None:
+    """Commands with modules of their own: `preview` needs no set-up, `notice` and `forget` are about people."""
+    from windvane.member_people import forget, notice
     from windvane.preview import preview
 
+    app.command("notice")(notice)
+    app.command("forget")(forget)
     app.command("preview")(preview)
 
 
-_mount_preview()
+_mount()
