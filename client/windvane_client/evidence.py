@@ -4,6 +4,7 @@
 Rules kept here:
 * outcomes are a function of the stored events and the manifest's window: asking again gives the same table;
 * only evidence up to the collection deadline counts, whenever the question is asked;
+* a person who opted out has no outcome, is not charged and gives no vote, whatever was collected before;
 * when the round is over, its events are deleted; what stays is which model families a person has used before;
 * what stays is noted while the outcomes are built, and used only if no event and no rule has changed since.
 """
@@ -71,7 +72,8 @@ class StoredEvidence:
                 )
             )
             self._end = (store.revision, rules, end) if now >= window[1] else None
-        return rows
+        gone = self._opted_out()
+        return tuple(row for row in rows if row.person not in gone)
 
     def forget(self, events_from: str, events_to: str) -> None:
         """See `Evidence`."""
@@ -89,6 +91,12 @@ class StoredEvidence:
             with store.transaction():
                 retire_window(store, window=window, rules=rules, ids_key=self._state.k_org, now=window[1], end=end)
                 store.set_fact(RETIRED, str(window[1]))
+
+    def _opted_out(self) -> frozenset[bytes]:
+        # Whoever opted out before the draw is out of it, also with what was collected before.
+        people = self._state.people
+        ids = KeyedIds(self._state.k_org, people)
+        return frozenset(ids.staff(staff_id) for staff_id in people.excluded_staff)
 
     def _rules(self) -> Rules:
         ids = KeyedIds(self._state.k_org, self._state.people)

@@ -241,8 +241,8 @@ def _opt_out() -> str:
         '```toml\n[exclude]\nstaff_ids = ["the-staff-id"]\n```\n\n'
         "From the next collection on, your rows are dropped before anything about you is kept, and folders that are "
         "yours alone are not opened. What was collected before is deleted at once with `windvane member forget`; "
-        "without this command it stays until the round has ended, and counts. A round that is already drawn cannot be "
-        "taken back. Nobody outside is told who opted out."
+        "without this command it stays on our machine until the round has ended, but gives no vote. A round that is "
+        "already drawn cannot be taken back. Nobody outside is told who opted out."
     )
 
 

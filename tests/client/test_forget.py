@@ -129,11 +129,15 @@ def test_a_new_list_of_models_brings_a_person_back(state: MemberState) -> None:
     assert events(state, "bo") == 12
 
 
-def test_exclude_alone_keeps_what_was_collected_and_both_together_keep_a_person_out(state: MemberState) -> None:
+def test_whoever_is_excluded_has_no_outcome_and_forgotten_too_leaves_nothing(state: MemberState) -> None:
     people = state.folder / "people.toml"
+    before = table(state, "ana", "cy")
+    assert table(state, "bo") != []
     people.write_text(people.read_text().replace('["gone"]', '["gone", "bo"]'))
     run(state)
-    assert table(state, "bo") != []
+    assert events(state, "bo") != 0
+    assert table(state, "bo") == []
+    assert table(state, "ana", "cy") == before
     forget_person(state, "bo")
     log(state, "b.jsonl").write_text(work())
     run(state)
