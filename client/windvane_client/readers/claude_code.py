@@ -29,10 +29,12 @@ from windvane_client.readers.files import find_logs
 from windvane_client.readers.lines import (
     DAY,
     EARLIEST,
+    NOT_READ,
     UNREADABLE,
     LineDecoder,
     Lines,
     Rejected,
+    reason_of,
     reject,
     rfc3339_micros,
 )
@@ -96,12 +98,9 @@ class _Transcript:
                 if line is None:
                     raise Rejected(lines.problem)
                 self._row(line)
-            except Rejected as error:
-                self._rejected("truncated" if lines.cut and error.reason == "not_json" else error.reason)
-            except msgspec.DecodeError:
-                self._rejected("wrong_type")
-            except RecursionError:
-                self._rejected("too_deep")
+            except NOT_READ as error:
+                reason = reason_of(error)
+                self._rejected("truncated" if lines.cut and reason == "not_json" else reason)
             now.start = end
             if fresh:
                 yield from now.out

@@ -22,7 +22,7 @@ from windvane_client.readers.cline_session import SessionPass
 from windvane_client.readers.cline_task import TaskPass
 from windvane_client.readers.files import find_logs
 from windvane_client.readers.json_items import Items, document
-from windvane_client.readers.lines import Rejected, reject
+from windvane_client.readers.lines import NOT_READ, reason_of, reject
 from windvane_client.readers.machine_head import MachineHead
 from windvane_client.readers.protocol import ReadContext
 
@@ -103,12 +103,8 @@ def _elements(items: Items, now: _Pass, data: bytes, context: ReadContext) -> It
         into.read += 1
         try:
             yield from now.element(raw, into)
-        except Rejected as error:
-            yield _rejected(now, into, error.reason, context, end)
-        except msgspec.DecodeError:
-            yield _rejected(now, into, "wrong_type", context, end)
-        except RecursionError:
-            yield _rejected(now, into, "too_deep", context, end)
+        except NOT_READ as error:
+            yield _rejected(now, into, reason_of(error), context, end)
     if not items.complete and context.final:
         into = context.rows if len(data) > counted else scratch
         into.read += 1

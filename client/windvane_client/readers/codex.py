@@ -16,13 +16,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
-import msgspec
-
 from windvane_client.events import SIDE, AnyEvent, AttemptError, Call, Gap, ModelSet, Prompt, Rows, Tool, TurnEnd
 from windvane_client.readers import codex_rows as rows
 from windvane_client.readers.codex_state import ForkGate, OpenTools, Turns
 from windvane_client.readers.files import find_logs
-from windvane_client.readers.lines import UNREADABLE, LineDecoder, Lines, Rejected, plausible, reject, rfc3339_micros
+from windvane_client.readers.lines import (
+    NOT_READ,
+    UNREADABLE,
+    LineDecoder,
+    Lines,
+    Rejected,
+    plausible,
+    reason_of,
+    reject,
+    rfc3339_micros,
+)
 from windvane_client.readers.machine_head import MachineHead
 from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
 from windvane_privacy.catalogue import SYNTHETIC, UNKNOWN
@@ -92,12 +100,9 @@ class _Rollout:
                 if line is None:
                     raise Rejected(lines.problem)
                 self._row(line)
-            except Rejected as error:
-                self._rejected("truncated" if lines.cut and error.reason == "not_json" else error.reason)
-            except msgspec.DecodeError:
-                self._rejected("wrong_type")
-            except RecursionError:
-                self._rejected("too_deep")
+            except NOT_READ as error:
+                reason = reason_of(error)
+                self._rejected("truncated" if lines.cut and reason == "not_json" else reason)
             self._start = end
             if fresh:
                 yield from self._out

@@ -66,6 +66,17 @@ class Rejected(MalformedInput):
         super().__init__(REASONS[self.reason])
 
 
+NOT_READ: Final = (Rejected, msgspec.DecodeError, RecursionError)
+"""All that a row of a log may raise while it is read; anything else is a fault of the reader."""
+
+
+def reason_of(error: BaseException) -> str:
+    """The reason for which a row that raised one of NOT_READ is rejected. The error's own text is never looked at."""
+    if isinstance(error, Rejected):
+        return error.reason
+    return "too_deep" if isinstance(error, RecursionError) else "wrong_type"
+
+
 def reject(rows: Rows, reason: str) -> None:
     """Count one rejected row."""
     rows.rejected += 1

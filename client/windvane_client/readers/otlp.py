@@ -22,7 +22,7 @@ from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.readers import otlp_claude, otlp_codex, otlp_gemini, otlp_spans
 from windvane_client.readers import otlp_rows as rows
 from windvane_client.readers.files import find_logs
-from windvane_client.readers.lines import UNREADABLE, LineDecoder, Rejected, plausible, reject
+from windvane_client.readers.lines import NOT_READ, UNREADABLE, LineDecoder, Rejected, plausible, reason_of, reject
 from windvane_client.readers.otlp_dialects import (
     AGENTS,
     PREFIXES,
@@ -187,7 +187,7 @@ class _File:
         self._index += 1
         try:
             self._silence.metric(raw, dialect, _SESSION_OF[dialect])
-        except (Rejected, msgspec.DecodeError, RecursionError):
+        except NOT_READ:
             yield from self._reject("wrong_type")
         else:
             self._rows.read += 1
@@ -221,12 +221,8 @@ class _File:
                 self._rows.foreign += 1
             else:
                 yield from self._dispatch(row)
-        except Rejected as error:
-            yield from self._rejected(error.reason, place, self._fresh)
-        except msgspec.DecodeError:
-            yield from self._rejected("wrong_type", place, self._fresh)
-        except RecursionError:
-            yield from self._rejected("too_deep", place, self._fresh)
+        except NOT_READ as error:
+            yield from self._rejected(reason_of(error), place, self._fresh)
 
     def _flat(self, raw: msgspec.Raw) -> Iterator[AnyEvent]:
         """One span's attributes as a plain map, as recorded in fixtures: no time, no trace."""
