@@ -8,7 +8,7 @@ import io
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reader_support import Log, context, lines, read, text, tool
@@ -169,6 +169,7 @@ def test_crlf_and_gzip_change_nothing(log):
 
 
 @given(logs)
+@example(("claude_code", build(["command", "interrupt"])))
 @settings(max_examples=40, deadline=None)
 def test_doubled_rows_add_no_event(log):
     source, rows = log

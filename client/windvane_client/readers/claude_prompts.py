@@ -37,8 +37,9 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
         for block in results:
             _tool_result(now, row, thread, block)
     if head.startswith(rows.INTERRUPT):
-        now.link(row)
+        # Dropped first: a command that started no turn is nobody's parent, also when the row is written twice.
         thread.drop_pending(now.links)
+        now.link(row)
         now.out.append(TurnEnd(**now.head.of("claude_code/end", now.row_id(row)), how="interrupted"))
         return
     hidden = rows.truth(row.isMeta) or rows.truth(row.isCompactSummary) or rows.truth(row.isVisibleInTranscriptOnly)
