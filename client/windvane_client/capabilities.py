@@ -99,6 +99,17 @@ CAPABILITIES: Mapping[str, Capability] = {
         default_kind="other",
         prompts=False,
     ),
+    # A mapping says less unless it declares more: its reader marks faults and votes row by row.
+    "mapping": Capability(
+        completion=False,
+        switch=None,
+        tools=None,
+        infra=True,
+        blind=Basis.PROVED,
+        causes=False,
+        default_kind="other",
+        prompts=False,
+    ),
     "open_webui": Capability(
         completion=True,
         switch=Basis.RECORDED,

@@ -66,6 +66,12 @@ SOURCES: Mapping[str, SourceWords] = {
         "whether a person or a program started it",
         "prompts, answers, tool arguments and outputs, reasoning and error texts, also where the telemetry holds them",
     ),
+    "mapping": SourceWords(
+        "Exports of other programs, by columns that we named",
+        "only the columns that our mapping file names: who, when, which conversation and model, and how it ended as a "
+        "word of a fixed list",
+        "every other column of the export",
+    ),
     "canonical": SourceWords(
         "Lines that our own programs write for Windvane",
         "the person's id, the time, the kind of event, the model and the result, in fields of a fixed list",

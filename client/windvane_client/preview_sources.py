@@ -23,6 +23,7 @@ from windvane_client.readers.claude_rows import KNOWN, NONE
 from windvane_client.readers.csv_rows import Table
 from windvane_client.readers.files import open_log
 from windvane_client.readers.lines import LineDecoder, Lines, Rejected
+from windvane_client.readers.mapping_file import reads as mapped
 from windvane_client.readers.values import TABLE, VALUES, Values, framing
 from windvane_privacy.errors import ConfigurationError, UnsupportedSource
 
@@ -71,7 +72,7 @@ REFUSED: Mapping[str, Refusal] = {
 }
 """Sources that no version will read."""
 NOT_BUILT = frozenset({
-    "mapping", "langfuse", "gemini_cli", "continue", "openhands",
+    "langfuse", "gemini_cli", "continue", "openhands",
     "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey", "cloudflare", "openrouter", "envoy",
 })  # fmt: skip
 """Known sources without a reader in this version."""
@@ -154,7 +155,13 @@ _DECODER = LineDecoder(_First)
 
 
 def recognise(path: Path) -> tuple[str | None, Refusal | None]:
-    """The source of a file, and its refusal if it is not read; (None, refusal) where nobody knows it."""
+    """The source of a file, and its refusal if it is not read; (None, refusal) where nobody knows it.
+
+    Raises:
+        ConfigurationError: a wrong mapping.toml lies beside the file.
+    """
+    if mapped(path):
+        return "mapping", None
     for pattern, source in _BY_NAME:
         if fnmatchcase(path.name, pattern):
             return source, None if source in READERS else REFUSED.get(source, NO_READER)

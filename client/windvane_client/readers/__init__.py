@@ -18,6 +18,8 @@ from windvane_client.readers.cline import ClineReader
 from windvane_client.readers.cline_files import companion, program
 from windvane_client.readers.codex import CodexReader
 from windvane_client.readers.litellm import LiteLLMReader
+from windvane_client.readers.mapping import MappingReader
+from windvane_client.readers.mapping_file import beside
 from windvane_client.readers.open_webui import OpenWebUIReader
 from windvane_client.readers.otlp import OtlpReader
 from windvane_client.readers.otlp_dialects import DIALECTS
@@ -45,6 +47,7 @@ _ALL: tuple[Reader, ...] = (
     LiteLLMReader(),
     OpenWebUIReader(),
     CanonicalReader(),
+    MappingReader(),
     OtlpReader(),
     *map(OtlpReader, DIALECTS),
 )
@@ -85,7 +88,7 @@ def context_for(
         machine_person=ids.machine(),
         log_dir=folder.name,
         session_hint=path.name.split(".", 1)[0],
-        companion=companion(path),
+        companion=beside(path) if facts.source == MappingReader.source else companion(path),
         program=program(path),
         offset=offset,
     )

@@ -30,12 +30,19 @@ class Table:
     """
 
     def __init__(
-        self, stream: BinaryIO, wanted: frozenset[str], *, final: bool = False, max_bytes: int = MAX_LINE_BYTES
+        self,
+        stream: BinaryIO,
+        wanted: frozenset[str],
+        *,
+        final: bool = False,
+        max_bytes: int = MAX_LINE_BYTES,
+        max_field: int = MAX_LINE_BYTES,
     ) -> None:
         self._stream = stream
         self._wanted = wanted
         self._final = final
         self._limit = max_bytes
+        self._field_limit = max_field
         self._places: dict[int, str] = {}
         self._width = 0
         self.offset = 0
@@ -64,11 +71,14 @@ class Table:
         """Wanted columns of a row that are not empty.
 
         Raises:
-            Rejected: not as many columns as the header, broken quotes, or no UTF-8.
+            Rejected: not as many columns as the header, a wanted column twice in it, a column (read or not) longer
+                than `max_field`, broken quotes, or no UTF-8.
         """
         spans = _spans(row)
-        if len(spans) != self._width:
+        if len(spans) != self._width or len(self.names) != len(self._places):
             raise Rejected("wrong_type")
+        if len(row) > self._field_limit and any(end - start > self._field_limit for start, end, _ in spans):
+            raise Rejected("too_long")
         found: dict[str, str] = {}
         for place, name in self._places.items():
             start, end, quoted = spans[place]

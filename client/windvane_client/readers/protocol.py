@@ -152,7 +152,7 @@ class ReadContext:
     session_hint: str = ""
     """File name without suffix."""
     companion: bytes = b""
-    """Bytes of the small file beside this one that says what it is (Cline sessions); empty where there is none."""
+    """Bytes of the small file beside this one that says what it is (Cline, mapping.toml); empty without one."""
     program: str = ""
     """Program whose folder the file lies in, where one format has several; a word of the closed list of clients."""
     rows: Rows = field(default_factory=Rows)
