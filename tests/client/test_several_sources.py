@@ -15,7 +15,7 @@ from client_events import A, Log, facts_of
 from windvane.main import run
 
 FIXTURES = Path(__file__).parent / "fixtures"
-SOURCES = {"canonical", "claude_code", "cline", "codex", "litellm", "open_webui", "otlp"}
+SOURCES = {"canonical", "claude_code", "cline", "codex", "litellm", "mapping", "open_webui", "otlp"}
 Shown = Callable[..., dict[str, Any]]
 
 
