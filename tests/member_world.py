@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from small_federation import ROUND, Clock, Direct, SmallFederation
 from windvane_client.agent import MemberAgent
-from windvane_client.state import LogFolder, MemberSettings, MemberState
+from windvane_client.settings import LogFolder, MemberSettings
+from windvane_client.state import MemberState
 from windvane_privacy.catalogue import Signal
 from windvane_privacy.couriers import Courier, Parcel
 from windvane_privacy.errors import CoordinatorUnreachable

@@ -28,7 +28,8 @@ from windvane_privacy.identity import fingerprint_words
 if TYPE_CHECKING:
     from windvane_client.agent import MemberAgent
     from windvane_client.agreement import Agreement
-    from windvane_client.state import LogFolder, MemberState
+    from windvane_client.settings import LogFolder
+    from windvane_client.state import MemberState
     from windvane_privacy.manifest import Manifest
 
 app = typer.Typer(no_args_is_help=True, help="For an organisation: read your logs, look at them, take part.")
@@ -41,9 +42,11 @@ HERE = Path("windvane-member")
 
 @app.command()
 def init(
-    name: Annotated[str, typer.Option("--name", help="Legal name of your organisation, public.")],
-    band: Annotated[str, typer.Option("--band", help="Public size band: 10-49, 50-99, 100-249, ... 5000+.")],
-    coordinator: Annotated[str, typer.Option("--coordinator", help="Address of the coordinator.")],
+    name: Annotated[str | None, typer.Option("--name", help="Legal name of your organisation, public.")] = None,
+    band: Annotated[
+        str | None, typer.Option("--band", help="Public size band: 10-49, 50-99, 100-249, ... 5000+.")
+    ] = None,
+    coordinator: Annotated[str | None, typer.Option("--coordinator", help="Address of the coordinator.")] = None,
     state: State = HERE,
     logs: Annotated[
         list[str] | None, typer.Option("--logs", help="Folder to read, or SOURCE:FOLDER. Default: the usual places.")
@@ -57,18 +60,30 @@ def init(
     ] = None,
     auto: Annotated[bool, typer.Option("--auto", help="The policy alone approves rounds, no person.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Take part in demonstrations.")] = False,
+    collector: Annotated[
+        Path | None,
+        typer.Option("--collector", help="Make this machine a collector from a file of your agent's collector-key."),
+    ] = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Make keys, policy and ledger, pin the federation, and enrol."""
+    """Make keys, policy and ledger, pin the federation, and enrol; or, with --collector, make a collector."""
     from windvane_client.https import HttpsCourier
-    from windvane_client.state import MemberSettings, MemberState, usual_second_place
+    from windvane_client.settings import MemberSettings
+    from windvane_client.state import MemberState, usual_second_place
     from windvane_privacy.couriers import Parcel
     from windvane_privacy.signed import decode_federation
 
+    folders = tuple(_log_folder(text) for text in logs) if logs else _usual_logs()
+    if collector is not None:
+        from windvane.member_collector import init_collector
+
+        init_collector(collector, state, folders)
+        return
+    if name is None or band is None or coordinator is None:
+        raise typer.BadParameter("a member needs all three", param_hint="--name, --band, --coordinator")
     existing = _unenrolled(state)
     if existing is None:
-        folders = tuple(_log_folder(text) for text in logs) if logs else _usual_logs()
         settings = MemberSettings(
             name=name,
             band=band,
@@ -110,14 +125,22 @@ def init(
 def collect(
     state: State = HERE,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the coordinator for new rounds.")] = False,
+    rows_to: Annotated[
+        Path | None, typer.Option("--out", help="On a collector: the folder that your agent reads.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read what is new in the configured log folders. Nothing leaves this machine."""
+    """Read what is new in the configured log folders. Nothing leaves this machine, but for a collector's rows."""
+    from windvane.member_collector import collect_rows
     from windvane.member_pages import collect_facts, show_collect
     from windvane_client.collect import collect as run
+    from windvane_client.collector import is_collector
 
-    opened = _open(state)
-    if not offline:
+    collecting = is_collector(state)
+    opened = None if collecting else _open(state)
+    if opened is not None and rows_to is not None:
+        raise ConfigurationError("This is an agent's folder: its own collection stays here, --out is for collectors.")
+    if opened is not None and not offline:
         _learn(opened)
     with Progress(
         TextColumn("Reading logs"), BarColumn(), DownloadColumn(), console=err, transient=True, disable=as_json
@@ -127,7 +150,8 @@ def collect(
         def show(done: int, total: int) -> None:
             bar.update(task, completed=done, total=total)
 
-        facts = collect_facts(run(opened, utc_now(), progress=show))
+        report = collect_rows(state, rows_to, show) if opened is None else run(opened, utc_now(), progress=show)
+        facts = collect_facts(report)
     if as_json:
         print_json(facts)
     else:
@@ -292,7 +316,7 @@ def _warn(sentence: str) -> None:
 
 def _log_folder(text: str) -> LogFolder:
     from windvane_client.readers import READERS, reader
-    from windvane_client.state import LogFolder
+    from windvane_client.settings import LogFolder
 
     source, colon, path = text.partition(":")
     if colon and (source in READERS or not Path(text).exists()):
@@ -305,7 +329,7 @@ def _usual_logs() -> tuple[LogFolder, ...]:
 
     from windvane_client.preview_sources import USUAL_PLACES
     from windvane_client.readers.claude_code import default_roots
-    from windvane_client.state import LogFolder
+    from windvane_client.settings import LogFolder
 
     home = Path.home()
     claude = (LogFolder(str(one)) for one in default_roots(home, os.environ.get("CLAUDE_CONFIG_DIR")))
@@ -336,9 +360,11 @@ def _words(public: str) -> str:
 
 def _mount() -> None:
     """Commands with modules of their own: `preview` needs no set-up, `notice` and `forget` are about people."""
+    from windvane.member_collector import collector_key
     from windvane.member_people import forget, notice
     from windvane.preview import preview
 
+    app.command("collector-key")(collector_key)
     app.command("notice")(notice)
     app.command("forget")(forget)
     app.command("preview")(preview)

@@ -119,6 +119,16 @@ CAPABILITIES: Mapping[str, Capability] = {
         causes=False,
         default_kind="other",
     ),
+    # Rows of collectors keep their log's own source, which decides; this is the most that any of them can say.
+    "collected": Capability(
+        completion=True,
+        switch=Basis.RECORDED,
+        tools=Basis.CLASSED,
+        infra=True,
+        blind=Basis.PROVED,
+        causes=True,
+        default_kind="other",
+    ),
     "otlp/claude_code": Capability(
         completion=False,  # only an abandonment would show
         switch=Basis.INFERRED,

@@ -18,21 +18,23 @@ from __future__ import annotations
 import hashlib
 import tomllib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from windvane_client.catalogue_builtin import builtin_catalogue
 from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.evidence import micros, retired_until
-from windvane_client.ids import KeyedIds
+from windvane_client.ids import FirstStepIds
 from windvane_client.people import People, staff_id_text
 from windvane_client.readers import MACHINE_SOURCES, ReadContext, SampleFacts, context_for, reader
 from windvane_client.readers.files import open_log
 from windvane_client.rules import Rules, load_rules
-from windvane_client.state import LogFolder, MemberState
+from windvane_client.settings import LogFolder
+from windvane_client.state import MemberState
 from windvane_client.store import Cursor, EventStore
 from windvane_client.tool_classes import ToolClasses
 from windvane_privacy import canonical
@@ -74,6 +76,35 @@ class CollectReport:
     warnings: list[str] = field(default_factory=list)
 
 
+class Sink(Protocol):
+    """Where events go and what is remembered about files: the agent's `EventStore`, or a collector's file."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """See `EventStore`, as for the other methods."""
+        ...
+
+    def add(self, events: Iterable[AnyEvent]) -> int: ...
+    def add_rows(self, recorder: str, rows: Rows, week: str = "") -> None: ...
+    def cursor(self, file_key: bytes) -> Cursor | None: ...
+    def cursors(self) -> Iterator[Cursor]: ...
+    def set_cursor(self, cursor: Cursor) -> None: ...
+    def drop_cursor(self, file_key: bytes) -> None: ...
+    def fact(self, name: str) -> str | None: ...
+    def set_fact(self, name: str, value: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CollectSetup:
+    """What reading needs to know besides the logs."""
+
+    logs: Sequence[LogFolder]
+    people: People
+    ids: FirstStepIds
+    catalogue: Catalogue
+    aliases: Mapping[str, str]
+    rules: Rules
+
+
 @dataclass(frozen=True, slots=True)
 class _Source:
     """One configured folder with everything its files need."""
@@ -95,36 +126,48 @@ def collect(state: MemberState, now: datetime, *, progress: Progress | None = No
         ConfigurationError: a configuration file is wrong, or the rules changed inside a window.
         LedgerLocked: another process is collecting.
     """
-    settings, people = state.settings, state.people
-    ids, rules = KeyedIds(state.k_org, people), load_rules(state.folder)
-    manifest = current_manifest(state, now)
+    manifest, rules = current_manifest(state, now), load_rules(state.folder)
     catalogue = manifest.catalogue if manifest is not None else builtin_catalogue()
-    aliases = load_aliases(state.folder / "aliases.toml", catalogue)
-    sources = [_Source(one, _owner(one, ids)) for one in settings.logs if not _opted_out(one, people)]
-    report = CollectReport()
+    setup = CollectSetup(
+        state.settings.logs,
+        state.people,
+        state.ids,
+        catalogue,
+        load_aliases(state.folder / "aliases.toml", catalogue),
+        rules,
+    )
     with EventStore.open(state.collection) as store:
         store.freeze_rules(manifest.round if manifest is not None else _quarter(now), rules.sha256)
-        _prepare(store, report, catalogue, aliases, micros(now))
-        found = [
-            _Found(source, path, _size(path))
-            for source in sources
-            for path in reader(source.folder.source).discover(_roots(source))
-        ]
-        total, done, seen = sum(one.size for one in found), 0, set[bytes]()
-        tools, retired = ToolClasses(rules.tools), retired_until(store)
-        for group in _groups(found):
-            with store.transaction():
-                for source, path, size in group:
-                    context = _context(path, source, ids, catalogue, aliases, rules, tools, micros(now))
-                    if context.file_key in seen:
-                        continue  # two configured folders hold it; the first one counts
-                    seen.add(context.file_key)
-                    _read_file(store, path, source, context, report, retired, now)
-                    done += size
-                    if progress is not None:
-                        progress(done, total)
-        _gone(store, report, seen, micros(now))
-        store.set_fact("last_run", str(micros(now)))
+        return read_logs(store, setup, now, retired=retired_until(store), progress=progress)
+
+
+def read_logs(
+    store: Sink, setup: CollectSetup, now: datetime, *, retired: int = 0, progress: Progress | None = None
+) -> CollectReport:
+    """Read what is new into `store`. `retired`: what is older belongs to a window that is over, µs."""
+    report = CollectReport()
+    sources = [_Source(one, _owner(one, setup.ids)) for one in setup.logs if not _opted_out(one, setup.people)]
+    _prepare(store, report, setup, micros(now))
+    found = [
+        _Found(source, path, _size(path))
+        for source in sources
+        for path in reader(source.folder.source).discover(_roots(source))
+    ]
+    total, done, seen = sum(one.size for one in found), 0, set[bytes]()
+    tools = ToolClasses(setup.rules.tools)
+    for group in _groups(found):
+        with store.transaction():
+            for source, path, size in group:
+                context = _context(path, source, setup, tools, micros(now))
+                if context.file_key in seen:
+                    continue  # two configured folders hold it; the first one counts
+                seen.add(context.file_key)
+                _read_file(store, path, source, context, report, retired, now)
+                done += size
+                if progress is not None:
+                    progress(done, total)
+    _gone(store, report, seen, micros(now))
+    store.set_fact("last_run", str(micros(now)))
     report.unmapped = any(source.folder.source in MACHINE_SOURCES and source.person is None for source in sources)
     if report.unmapped:
         report.warnings.append("Logs without a person's name belong to nobody yet: set [machine] in people.toml.")
@@ -150,8 +193,16 @@ def load_aliases(path: Path, catalogue: Catalogue) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        return parse_aliases(path.read_text("utf-8"), catalogue)
+    except (OSError, UnicodeDecodeError):
+        raise ConfigurationError("aliases.toml cannot be read.") from None
+
+
+def parse_aliases(text: str, catalogue: Catalogue) -> dict[str, str]:
+    """The table of `load_aliases` from its text; raises alike."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
         raise ConfigurationError("aliases.toml cannot be read.") from None
     if not all(isinstance(family, str) and family in catalogue for family in table.values()):
         raise ConfigurationError("aliases.toml maps to something that is no family of the catalogue.")
@@ -176,7 +227,7 @@ def _groups(found: Iterable[_Found]) -> Iterator[list[_Found]]:
 
 
 def _read_file(
-    store: EventStore,
+    store: Sink,
     path: Path,
     source: _Source,
     context: ReadContext,
@@ -216,19 +267,11 @@ def _fresh(events: Iterator[AnyEvent], retired: int) -> Iterator[AnyEvent]:
     return (event for event in events if event.ts is None or event.ts >= retired)
 
 
-def _context(
-    path: Path,
-    source: _Source,
-    ids: KeyedIds,
-    catalogue: Catalogue,
-    aliases: Mapping[str, str],
-    rules: Rules,
-    tools: ToolClasses,
-    now: int,
-) -> ReadContext:
-    context = context_for(path, ids=ids, catalogue=catalogue, now=now, facts=SampleFacts(source.folder.source))
+def _context(path: Path, source: _Source, setup: CollectSetup, tools: ToolClasses, now: int) -> ReadContext:
+    facts, rules = SampleFacts(source.folder.source), setup.rules
+    context = context_for(path, ids=setup.ids, catalogue=setup.catalogue, now=now, facts=facts)
     context.machine_person = source.person
-    context.aliases = aliases
+    context.aliases = setup.aliases
     context.kind_rule = rules.kind_rule
     context.key_mode = rules.key_mode
     context.skip_agent = rules.skips_agent
@@ -253,11 +296,9 @@ def _size(path: Path) -> int:
 # --- around the files -------------------------------------------------------------------------------------------------
 
 
-def _prepare(
-    store: EventStore, report: CollectReport, catalogue: Catalogue, aliases: Mapping[str, str], now: int
-) -> None:
-    names = sorted((family.id, *family.patterns) for family in catalogue.families)
-    fingerprint = canonical.sha256_hex(canonical.encode([[list(one) for one in names], dict(aliases)]))
+def _prepare(store: Sink, report: CollectReport, setup: CollectSetup, now: int) -> None:
+    names = sorted((family.id, *family.patterns) for family in setup.catalogue.families)
+    fingerprint = canonical.sha256_hex(canonical.encode([[list(one) for one in names], dict(setup.aliases)]))
     known = store.fact("catalogue")
     if known != fingerprint:
         if known is not None:
@@ -275,7 +316,7 @@ def _prepare(
         store.add(_gap("retention_cut", hashlib.sha256(last.encode()).digest()[:16], now, since=int(last)))
 
 
-def _gone(store: EventStore, report: CollectReport, seen: set[bytes], now: int) -> None:
+def _gone(store: Sink, report: CollectReport, seen: set[bytes], now: int) -> None:
     for cursor in list(store.cursors()):
         if cursor.file_key in seen:
             continue
@@ -292,7 +333,7 @@ def _gap(what: str, key: bytes, now: int, *, since: int | None = None) -> Iterat
     )  # fmt: skip
 
 
-def _owner(folder: LogFolder, ids: KeyedIds) -> bytes | None:
+def _owner(folder: LogFolder, ids: FirstStepIds) -> bytes | None:
     return ids.machine() if folder.staff_id is None else ids.staff(folder.staff_id)
 
 

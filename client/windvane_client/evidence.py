@@ -5,7 +5,8 @@ Rules kept here:
 * outcomes are a function of the stored events and the manifest's window: asking again gives the same table;
 * only evidence up to the collection deadline counts, whenever the question is asked;
 * a person who opted out has no outcome, is not charged and gives no vote, whatever was collected before;
-* when the round is over, its events are deleted; what stays is which model families a person has used before;
+* when the round is over, its events are deleted, and the collectors' files that held them; what stays is which model
+  families a person has used before;
 * what stays is noted while the outcomes are built, and used only if no event and no rule has changed since.
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from windvane_client.ids import KeyedIds
+from windvane_client.collected_files import delete_collected
 from windvane_client.outcomes_table import WindowEnd, build_outcomes, retire_window
 from windvane_client.rules import Rules, load_rules
 from windvane_client.state import MemberState
@@ -91,16 +92,15 @@ class StoredEvidence:
             with store.transaction():
                 retire_window(store, window=window, rules=rules, ids_key=self._state.k_org, now=window[1], end=end)
                 store.set_fact(RETIRED, str(window[1]))
+            delete_collected(store, self._state.ids, self._state.settings.logs, window[1])
 
     def _opted_out(self) -> frozenset[bytes]:
         # Whoever opted out before the draw is out of it, also with what was collected before.
-        people = self._state.people
-        ids = KeyedIds(self._state.k_org, people)
-        return frozenset(ids.staff(staff_id) for staff_id in people.excluded_staff)
+        ids = self._state.ids
+        return frozenset(ids.staff(staff_id) for staff_id in self._state.people.excluded_staff)
 
     def _rules(self) -> Rules:
-        ids = KeyedIds(self._state.k_org, self._state.people)
-        return load_rules(self._state.folder).with_people(ids.staff)
+        return load_rules(self._state.folder).with_people(self._state.ids.staff)
 
 
 def retired_until(store: EventStore) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path, PurePath
 
 from windvane_client.people import People, identity_text, staff_id_text
 from windvane_client.readers import MACHINE_SOURCES, reader
-from windvane_client.state import LogFolder, MemberSettings
+from windvane_client.settings import LogFolder, MemberSettings
 from windvane_privacy.catalogue import POOLED, Signal
 from windvane_privacy.policy import Policy
 
@@ -71,6 +71,11 @@ SOURCES: Mapping[str, SourceWords] = {
         "only the columns that our mapping file names: who, when, which conversation and model, and how it ended as a "
         "word of a fixed list",
         "every other column of the export",
+    ),
+    "collected": SourceWords(
+        "Rows that our own machines wrote with Windvane's collector",
+        "what the collector took from the logs of that machine, with a keyed hash in place of every id",
+        "anything else: a row that holds a word outside the fixed lists is refused",
     ),
     "canonical": SourceWords(
         "Lines that our own programs write for Windvane",

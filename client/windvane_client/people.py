@@ -65,7 +65,7 @@ class _Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Person(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     staff_id: str
-    ids: tuple[str, ...]
+    ids: tuple[str, ...] = ()
 
 
 class _Exclude(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,6 +87,8 @@ class People:
     named: Mapping[str, str] = field(default_factory=dict)
     """Identity to staff id."""
     machine: str | None = None
+    staff: frozenset[str] = frozenset()
+    """Staff ids with an entry of their own; whose logs come from a collector needs one, also without identities."""
     excluded_staff: frozenset[str] = frozenset()
     email_local_part: bool = False
     canonical_is_staff_id: bool = False
@@ -117,6 +119,12 @@ class People:
                 return staff_id_text(local) or None
         return None
 
+    @property
+    def named_staff(self) -> frozenset[str]:
+        """Every staff id that people.toml names, excluded ones too."""
+        machine = frozenset() if self.machine is None else frozenset({self.machine})
+        return self.staff | machine | self.excluded_staff
+
     def is_excluded(self, staff_id: str | None) -> bool:
         """True for a person who opted out."""
         return staff_id in self.excluded_staff
@@ -125,6 +133,18 @@ class People:
     def machine_excluded(self) -> bool:
         """This machine's own person opted out: its log files are not opened at all."""
         return self.is_excluded(self.machine)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPeople:
+    """Who may stand in collected rows. `number`: the collector key in force, None: any. `pseudonyms`: first step to
+    pseudonym. `excluded`: first steps of those who opted out. `everyone`: the one person of a preview without set-up.
+    """
+
+    number: int | None
+    pseudonyms: Mapping[bytes, bytes]
+    excluded: frozenset[bytes] = frozenset()
+    everyone: bytes | None = None
 
 
 def parse_people(raw: str) -> People:
@@ -154,6 +174,7 @@ def parse_people(raw: str) -> People:
     return People(
         named=named,
         machine=_staff(file.machine.staff_id) if file.machine else None,
+        staff=frozenset(_staff(person.staff_id) for person in file.person),
         excluded_staff=frozenset(_staff(one) for one in file.exclude.staff_ids),
         email_local_part=file.default == "email-local-part",
         canonical_is_staff_id=file.canonical == "staff-id",

@@ -19,7 +19,8 @@ from windvane_client.collect import current_manifest, load_aliases
 from windvane_client.ids import K_ORG_BYTES, KeyedIds
 from windvane_client.people import People
 from windvane_client.rules import Rules, load_rules
-from windvane_client.state import LogFolder, MemberState, machine_id
+from windvane_client.settings import LogFolder
+from windvane_client.state import MemberState, machine_id
 from windvane_privacy.catalogue import Catalogue
 from windvane_privacy.errors import LedgerError
 from windvane_privacy.ledger_schema import FILE
@@ -44,11 +45,12 @@ class Setup:
     folders: tuple[LogFolder, ...] = ()
     manifest: Manifest | None = None
     open_round: str | None = None
+    collector_key: int = 1
 
     @property
     def ids(self) -> KeyedIds:
         """Ids under the set-up's key."""
-        return KeyedIds(self.key, self.people)
+        return KeyedIds(self.key, self.people, number=self.collector_key)
 
     @property
     def is_member(self) -> bool:
@@ -77,6 +79,7 @@ def setup_of(state: MemberState, now: datetime) -> Setup:
         catalogue=catalogue,
         aliases=load_aliases(state.folder / "aliases.toml", catalogue),
         folders=state.settings.logs,
+        collector_key=state.settings.collector_key,
         manifest=manifest,
         open_round=open_round(state, now),
     )

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from windvane_client.readers import READERS, canonical_rows, cline_files, codex, litellm_rows
+from windvane_client.readers import READERS, canonical_rows, cline_files, codex, collected_rows, litellm_rows
 from windvane_client.readers.claude_rows import KNOWN, NONE
 from windvane_client.readers.csv_rows import Table
 from windvane_client.readers.files import open_log
@@ -206,6 +206,8 @@ def _source_of(line: bytes | None) -> str | None:
         return "otlp"
     if row.attributes is not NONE and (row.hrTime is not NONE or row.startTime is not NONE):
         return "otlp"
+    if row.k == collected_rows.HEADER and row.v is not NONE:
+        return "collected"
     if row.k in canonical_rows.BY_KIND and row.v is not NONE:
         return "canonical"
     if row.startTime is not NONE and row.call_type is not NONE:

@@ -20,7 +20,6 @@ Rules kept here:
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import secrets
 import shutil
@@ -32,42 +31,27 @@ from typing import Literal
 
 import msgspec
 
-from windvane_client.ids import load_or_make_k_org
+from windvane_client.ids import KeyedIds, load_or_make_k_org
 from windvane_client.people import PEOPLE_TOML, People, load_people, parse_people
+from windvane_client.settings import MemberSettings, check_settings, settings_toml
 from windvane_privacy.errors import ConfigurationError, DemoManifest, StateExists
 from windvane_privacy.identity import SigningKey
-from windvane_privacy.keyfiles import read_secret, require_platform, secure_folder, sync_folder, write_secret
+from windvane_privacy.keyfiles import (
+    read_secret,
+    replace_file,
+    require_platform,
+    secure_folder,
+    sync_folder,
+    write_secret,
+)
 from windvane_privacy.ledger import Ledger
 from windvane_privacy.log import is_round
 from windvane_privacy.policy import PinnedGuardian, Policy, load_policy, policy_toml
-from windvane_privacy.roster import BANDS, is_name, make_enrolment
+from windvane_privacy.roster import make_enrolment
 from windvane_privacy.signed import Federation, decode_federation
 
 MAX_FILE_BYTES = 1 << 24
 _MACHINE_LABEL = b"windvane/1/machine\0"
-
-
-class LogFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A folder (or file) to read. `source`: id of a reader. `staff_id`: whose logs these are, for sources that name no
-    person; None: the machine's own person of people.toml."""
-
-    path: str
-    source: str = "claude_code"
-    staff_id: str | None = None
-
-
-class MemberSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """member.toml. `band`: public size band. `ties`: vendors of models with a share in this organisation, or it in
-    them. `address`: the coordinator's. `logs`: what to read. `second_place`: folder where the newest head of the
-    log is kept a second time. `ca`: file of certificates to trust instead of the usual ones."""
-
-    name: str
-    band: str
-    ties: tuple[str, ...]
-    address: str
-    logs: tuple[LogFolder, ...]
-    second_place: str
-    ca: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +164,11 @@ class MemberState:
         return load_or_make_k_org(path)
 
     @property
+    def ids(self) -> KeyedIds:
+        """The keyed ids of this organisation. Raises ConfigurationError."""
+        return KeyedIds(self.k_org, self.people, number=self.settings.collector_key)
+
+    @property
     def collection(self) -> Path:
         """File of the event store."""
         return self.folder / "collection" / "collection.db"
@@ -202,7 +191,7 @@ class MemberState:
 
     def keep_enrolled(self, answer: bytes) -> None:
         """The coordinator has taken the card."""
-        _replace(self.folder / "enrolled.json", answer)
+        replace_file(self.folder / "enrolled.json", answer)
 
     def manifest(self, round_id: str) -> bytes | None:
         """The signed manifest of a round, as it was verified."""
@@ -217,7 +206,7 @@ class MemberState:
     def keep_manifest(self, round_id: str, raw: bytes) -> None:
         """Keep a verified signed manifest; the ledger says whether it is approved."""
         secure_folder(self.folder / "manifests")
-        _replace(self._manifest_path(round_id), raw)
+        replace_file(self._manifest_path(round_id), raw)
 
     def roster(self) -> bytes | None:
         """The newest accepted roster."""
@@ -225,7 +214,7 @@ class MemberState:
 
     def keep_roster(self, raw: bytes) -> None:
         """Replace the newest accepted roster."""
-        _replace(self.folder / "roster.json", raw)
+        replace_file(self.folder / "roster.json", raw)
 
     def second_head(self) -> bytes | None:
         """The head of the log as kept outside this folder."""
@@ -236,14 +225,14 @@ class MemberState:
         """Keep the newest head outside this folder."""
         path = self._second_path()
         secure_folder(path.parent)
-        _replace(path, raw)
+        replace_file(path, raw)
 
     def keep_evidence(self, name: str, raw: bytes) -> Path:
         """Keep a log entry that accuses somebody; `name` is its hash."""
         folder = secure_folder(self.folder / "evidence")
         path = folder / f"{name}.json"
         if not path.exists():
-            _replace(path, raw)
+            replace_file(path, raw)
         return path
 
     def _second_path(self) -> Path:
@@ -265,24 +254,6 @@ class MemberState:
         if len(raw) > MAX_FILE_BYTES:
             raise ConfigurationError(f"{path.name} is too long.")
         return raw
-
-
-def check_settings(settings: MemberSettings) -> None:
-    """Refuse malformed settings.
-
-    Raises:
-        ConfigurationError: with the field.
-    """
-    for broken, why in (
-        (not is_name(settings.name), "name: 1 to 200 printable characters"),
-        (settings.band not in BANDS, f"band: one of {', '.join(BANDS)}"),
-        (not all(is_name(tie) for tie in settings.ties), "ties: names of vendors"),
-        (not Path(settings.second_place).is_absolute(), "second_place: the full path of a folder outside this one"),
-        (not settings.logs, "logs: at least one folder"),
-        (not all(Path(one.path).is_absolute() for one in settings.logs), "logs: full paths"),
-    ):
-        if broken:
-            raise ConfigurationError(f"member.toml, {why}.")
 
 
 def machine_id() -> str:
@@ -325,50 +296,9 @@ def _fill(
     write_secret(draft / "policy.toml", policy.encode())
     write_secret(draft / "people.toml", (people if people is not None else PEOPLE_TOML).encode())
     write_secret(draft / "federation.json", federation)
-    write_secret(draft / "member.toml", _settings_toml(settings).encode())
+    write_secret(draft / "member.toml", settings_toml(settings).encode())
     Ledger.create(draft / "ledger", key_id=key.key_id, machine_id=machine_id())
     load_policy(draft / "policy.toml")
-
-
-def _settings_toml(settings: MemberSettings) -> str:
-    # A JSON string is a TOML basic string but for DEL, which is_name and paths of ours never hold.
-    def text(value: object) -> str:
-        return json.dumps(value, ensure_ascii=False)
-
-    ca = f"ca = {text(settings.ca)}\n" if settings.ca else '# ca = "/etc/ssl/our-ca.pem"\n'
-    return (
-        "# Who this member is. The name, the size band and the ties are public.\n"
-        f"name = {text(settings.name)}\n"
-        f"band = {text(settings.band)}\n"
-        f"ties = {text(list(settings.ties))}\n\n"
-        "# The coordinator, and the certificates to trust if your network has its own.\n"
-        f"address = {text(settings.address)}\n{ca}\n"
-        "# A second place for the log's newest head, which shows a restored copy of this folder. Back it up apart.\n"
-        f"second_place = {text(settings.second_place)}\n\n"
-        "# What is read; nothing else is opened. source: claude_code, codex, cline, litellm, open_webui, otlp or\n"
-        "# canonical. staff_id: whose logs they are, for sources that name no person (default: [machine] of\n"
-        "# people.toml).\n"
-    ) + "".join(
-        f"[[logs]]\npath = {text(one.path)}\nsource = {text(one.source)}\n"
-        + (f"staff_id = {text(one.staff_id)}\n" if one.staff_id else "")
-        for one in settings.logs
-    )
-
-
-def _replace(path: Path, raw: bytes) -> None:
-    """Write whole or not at all; on the disk when it returns."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
 
 
 def _sync_tree(folder: Path) -> None:

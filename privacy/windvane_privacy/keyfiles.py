@@ -88,6 +88,21 @@ def write_secret(path: Path, data: bytes) -> None:
         raise ConfigurationError(f"The file {path.name} cannot be written.") from error
 
 
+def write_private(path: Path, data: bytes) -> None:
+    """Write a new file of the owner's, 0600, into any folder: for a secret that is handed over and then deleted.
+
+    Raises:
+        StateExists: something has this name already.
+        ConfigurationError: the folder is missing or cannot be written.
+    """
+    try:
+        _write_new(path, data)
+    except FileExistsError:
+        raise StateExists(f"{path.name} exists.") from None
+    except OSError as error:
+        raise ConfigurationError(f"The file {path.name} cannot be written.") from error
+
+
 def read_secret(path: Path) -> bytes:
     """The bytes of a secret file.
 
@@ -118,6 +133,22 @@ def read_secret(path: Path) -> bytes:
     if len(data) > MAX_SECRET_BYTES:
         raise ConfigurationError(f"{path.name} is too long for a secret.")
     return data
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file of the owner's, 0600, in place of what has this name, whole or not at all; on disk on return.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        _write_new(draft, data)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
 
 
 def check_private(path: Path) -> None:

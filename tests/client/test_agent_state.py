@@ -10,7 +10,8 @@ import pytest
 
 from manifests import coordinator_key, make_guardians
 from windvane_client import state as module
-from windvane_client.state import LogFolder, MemberSettings, MemberState
+from windvane_client.settings import LogFolder, MemberSettings
+from windvane_client.state import MemberState
 from windvane_privacy.errors import ConfigurationError, DemoManifest, KeyFileTooOpen, MalformedInput, StateExists
 from windvane_privacy.policy import load_policy
 from windvane_privacy.roster import RosterGuardian, read_enrolment

@@ -12,22 +12,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from manifests import coordinator_key, make_guardians, make_manifest
+from collecting_member import MANIFEST, adopt, make_state
 from windvane_client.collect import CollectReport, collect
 from windvane_client.evidence import StoredEvidence
 from windvane_client.ids import KeyedIds
-from windvane_client.state import LogFolder, MemberSettings, MemberState
+from windvane_client.settings import LogFolder
+from windvane_client.state import MemberState
 from windvane_client.store import EventStore
 from windvane_privacy.catalogue import Family
 from windvane_privacy.errors import ConfigurationError, LedgerLocked
-from windvane_privacy.manifest import Manifest
 from windvane_privacy.outcomes import PersonOutcome
-from windvane_privacy.roster import RosterGuardian
-from windvane_privacy.signed import Federation, sign_manifest
 
 NOW = datetime(2026, 10, 2, 9, 0, tzinfo=UTC)
-MANIFEST = make_manifest()
-PEOPLE = 'default = "drop"\ncanonical = "staff-id"\n[exclude]\nstaff_ids = ["gone"]\n'
 
 
 @pytest.fixture
@@ -41,21 +37,6 @@ def state(tmp_path: Path) -> MemberState:
     made = make_state(tmp_path, (LogFolder(str(logs), "canonical"), LogFolder(str(past), "canonical")))
     run(made, NOW - timedelta(days=60))
     return made
-
-
-def make_state(folder: Path, logs: tuple[LogFolder, ...], people: str = PEOPLE) -> MemberState:
-    guardians = tuple(RosterGuardian(g.index, g.name, g.identity, f"group {g.index}") for g in make_guardians())
-    document = Federation(
-        "windvane/federation/v1", "Test", coordinator_key().public.hex(), MANIFEST.log_origin, guardians, demo=True
-    )
-    settings = MemberSettings("Us", "100-249", (), "https://a.example", logs, str(folder / "second"))
-    made = MemberState.create(folder / "member", settings, document.encode(), demo=True, people=people)
-    adopt(made, MANIFEST)
-    return made
-
-
-def adopt(state: MemberState, manifest: Manifest) -> None:
-    state.keep_manifest(manifest.round, sign_manifest(manifest, coordinator_key()))
 
 
 def conversation(name: str, person: str = "p", model: str = "alder", day: int = 3) -> str:

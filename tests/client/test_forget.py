@@ -17,7 +17,8 @@ from windvane import main
 from windvane_client.evidence import StoredEvidence
 from windvane_client.forget import forget_person
 from windvane_client.ids import KeyedIds
-from windvane_client.state import LogFolder, MemberState
+from windvane_client.settings import LogFolder
+from windvane_client.state import MemberState
 from windvane_client.store import EventStore, Seen
 from windvane_privacy.catalogue import Family
 from windvane_privacy.errors import LedgerLocked

@@ -14,7 +14,8 @@ from windvane import main
 from windvane_client.notice import SIGNAL_WORDS, SOURCES, notice
 from windvane_client.people import People, parse_people
 from windvane_client.readers import READERS
-from windvane_client.state import LogFolder, MemberState
+from windvane_client.settings import LogFolder
+from windvane_client.state import MemberState
 from windvane_privacy.catalogue import POOLED, SIGNALS
 from windvane_privacy.errors import UnsupportedSource
 

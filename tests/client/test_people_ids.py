@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windvane_client.ids import KeyedIds, load_or_make_k_org, throw_away_ids
+from windvane_client.ids import FirstStepIds, KeyedIds, collect_key, load_or_make_k_org, throw_away_ids
 from windvane_client.people import People, parse_people
 from windvane_privacy.errors import ConfigurationError, KeyFileTooOpen
 
@@ -22,17 +22,50 @@ PEOPLE = parse_people(
 )
 
 
-def reference(label: bytes, *parts: str) -> bytes:
-    return hmac.new(KEY, b"\0".join([label, *(p.encode() for p in parts)]), hashlib.sha256).digest()[:16]
+def mac(key: bytes, *parts: bytes) -> bytes:
+    return hmac.new(key, b"\0".join(parts), hashlib.sha256).digest()[:16]
+
+
+def hkdf(key: bytes, info: bytes) -> bytes:
+    """RFC 5869 for one block of output and no salt, by its formula."""
+    extracted = hmac.new(bytes(32), key, hashlib.sha256).digest()
+    return hmac.new(extracted, info + b"\x01", hashlib.sha256).digest()
+
+
+def reference(label: bytes, *parts: str, info: bytes = b"collect") -> bytes:
+    return mac(hkdf(KEY, info), label, *(part.encode() for part in parts))
+
+
+def pseudonym(staff_id: str) -> bytes:
+    return mac(KEY, b"person", reference(b"person", staff_id))
 
 
 def test_ids_are_the_declared_hmac():
     ids = KeyedIds(KEY, PEOPLE)
-    assert ids.staff(" S-1 ") == reference(b"person", "s-1")
+    assert ids.staff(" S-1 ") == pseudonym("s-1")
     assert ids.conv("claude_code", "x") == reference(b"conv", "claude_code", "x")
     assert ids.project("claude_code", "x") == reference(b"project", "claude_code", "x")
     assert ids.key("claude_code/call", "x") == reference(b"key", "claude_code/call", "x")
     assert ids.item("canonical", "x") == reference(b"item", "canonical", "x")
+
+
+def test_a_later_collector_key_changes_every_id_but_no_pseudonym():
+    first, second = KeyedIds(KEY, PEOPLE), KeyedIds(KEY, PEOPLE, number=2)
+    assert second.staff("s-1") == first.staff("s-1") == pseudonym("s-1")
+    assert second.conv("claude_code", "x") == reference(b"conv", "claude_code", "x", info=b"collect/2")
+    assert second.known_people().pseudonyms == {
+        reference(b"person", "s-1", info=b"collect/2"): pseudonym("s-1"),
+    }
+    assert second.known_people().excluded == {reference(b"person", "s-2", info=b"collect/2")}
+    with pytest.raises(ConfigurationError):
+        KeyedIds(KEY, PEOPLE, number=0)
+
+
+def test_a_collector_cannot_compute_a_pseudonym():
+    collector = FirstStepIds(collect_key(KEY), PEOPLE)
+    assert collector.conv("claude_code", "x") == KeyedIds(KEY, PEOPLE).conv("claude_code", "x")
+    assert collector.staff("s-1") == reference(b"person", "s-1")
+    assert collector.known_people().pseudonyms == {}
 
 
 def test_one_person_in_two_sources_and_on_their_machine_is_one():

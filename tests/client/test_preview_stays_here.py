@@ -17,7 +17,7 @@ from preview_homes import NOW, write_home
 from small_federation import ROUND
 from windvane.main import run
 from windvane_client.preview_setup import open_round, setup_of
-from windvane_client.state import LogFolder
+from windvane_client.settings import LogFolder
 from windvane_privacy.errors import CoordinatorUnreachable
 from windvane_privacy.ledger_schema import State
 from windvane_privacy.manifest import parse_time

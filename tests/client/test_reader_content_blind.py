@@ -172,13 +172,13 @@ def test_readers_read_bytes_only():
     modules = (
         "claude_code", "claude_answers", "claude_prompts", "claude_side_rows", "canonical", "lines", "codex",
         "codex_rows", "codex_state", "cline", "cline_rows", "cline_session", "cline_task", "json_items", "machine_head",
-        "litellm", "open_webui", "open_webui_chats", "values", "csv_rows", "times", "mapping",
-        "otlp", "otlp_dialects", "otlp_metrics", "otlp_claude", "otlp_codex", "otlp_gemini", "otlp_rows", "otlp_spans",
-        "otlp_state", "otlp_values",
+        "collected", "collected_rows", "litellm", "open_webui", "open_webui_chats", "values", "csv_rows", "times",
+        "mapping", "otlp", "otlp_dialects", "otlp_metrics", "otlp_claude", "otlp_codex", "otlp_gemini", "otlp_rows",
+        "otlp_spans", "otlp_state", "otlp_values",
     )  # fmt: skip
     for module in modules:
         source = inspect.getsource(__import__(f"windvane_client.readers.{module}", fromlist=["x"]))
         for forbidden in ("open(", ".now(", "import time", "import os", "import json", "print(", "logging"):
             assert forbidden not in source, (module, forbidden)
-    built = {"canonical", "claude_code", "cline", "codex", "litellm", "mapping", "open_webui", "otlp"}
+    built = {"canonical", "claude_code", "cline", "codex", "collected", "litellm", "mapping", "open_webui", "otlp"}
     assert {source for source in READERS if "/" not in source} == built

@@ -30,7 +30,7 @@ from windvane_client.readers import READERS, SampleFacts, context_for
 from windvane_client.readers.files import open_log
 from windvane_client.readers.mapping_file import Mapped, parse_mapping
 from windvane_client.rules import Rules
-from windvane_client.state import LogFolder
+from windvane_client.settings import LogFolder
 from windvane_client.store import EventStore
 from windvane_privacy.errors import ConfigurationError
 

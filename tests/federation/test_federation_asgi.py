@@ -20,7 +20,8 @@ from member_world import FixedEvidence, LyingCourier, Silent
 from small_federation import ROUND, SmallFederation
 from windvane_client.agent import MemberAgent
 from windvane_client.https import HttpsCourier
-from windvane_client.state import LogFolder, MemberSettings, MemberState
+from windvane_client.settings import LogFolder, MemberSettings
+from windvane_client.state import MemberState
 from windvane_privacy.catalogue import Signal
 from windvane_privacy.claims import State
 from windvane_privacy.errors import CoordinatorUnreachable, DuplicateSubmission

@@ -27,7 +27,8 @@ from member_world import FixedEvidence
 from small_federation import ROUND, START, SmallFederation
 from windvane_client.agent import MemberAgent
 from windvane_client.https import HttpsCourier
-from windvane_client.state import LogFolder, MemberSettings, MemberState, machine_id
+from windvane_client.settings import LogFolder, MemberSettings
+from windvane_client.state import MemberState, machine_id
 from windvane_privacy.canonical import encode
 from windvane_privacy.errors import RoundBurned
 from windvane_privacy.ledger import Ledger

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from windvane_client.state import LogFolder, MemberSettings, MemberState
+from windvane_client.settings import LogFolder, MemberSettings
+from windvane_client.state import MemberState
 from windvane_privacy.errors import UnsupportedPlatform
 from windvane_privacy.guardian_ledger import GuardianLedger
 from windvane_privacy.guardian_state import init_guardian

@@ -19,7 +19,8 @@ from windvane.demo.world import Quarter, organisation_name, people_of, plan_work
 from windvane_client.agent import MemberAgent
 from windvane_client.collect import collect
 from windvane_client.https import HttpsCourier
-from windvane_client.state import LogFolder, MemberSettings, MemberState
+from windvane_client.settings import LogFolder, MemberSettings
+from windvane_client.state import MemberState
 from windvane_privacy.couriers import Parcel
 from windvane_privacy.roster import BANDS
 

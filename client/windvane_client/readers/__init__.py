@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from windvane_client.ids import KeyedIds
+from windvane_client.ids import FirstStepIds
 from windvane_client.readers.canonical import CanonicalReader
 from windvane_client.readers.claude_code import ClaudeCodeReader
 from windvane_client.readers.cline import ClineReader
 from windvane_client.readers.cline_files import companion, program
 from windvane_client.readers.codex import CodexReader
+from windvane_client.readers.collected import CollectedReader
 from windvane_client.readers.litellm import LiteLLMReader
 from windvane_client.readers.mapping import MappingReader
 from windvane_client.readers.mapping_file import beside
@@ -48,6 +49,7 @@ _ALL: tuple[Reader, ...] = (
     OpenWebUIReader(),
     CanonicalReader(),
     MappingReader(),
+    CollectedReader(),
     OtlpReader(),
     *map(OtlpReader, DIALECTS),
 )
@@ -70,7 +72,7 @@ def reader(source: str) -> Reader:
 
 
 def context_for(
-    path: Path, *, ids: KeyedIds, catalogue: Catalogue, now: int, facts: SampleFacts, offset: int = 0
+    path: Path, *, ids: FirstStepIds, catalogue: Catalogue, now: int, facts: SampleFacts, offset: int = 0
 ) -> ReadContext:
     """The context of one log file; `now` in µs UTC. Further fields (rules, aliases) are set by the caller.
 
@@ -90,5 +92,6 @@ def context_for(
         session_hint=path.name.split(".", 1)[0],
         companion=beside(path) if facts.source == MappingReader.source else companion(path),
         program=program(path),
+        collected=ids.known_people() if facts.source == CollectedReader.source else None,
         offset=offset,
     )

@@ -97,6 +97,7 @@ class _Transcript:
             try:
                 if line is None:
                     raise Rejected(lines.problem)
+                now.line = line
                 self._row(line)
             except NOT_READ as error:
                 reason = reason_of(error)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from windvane_client.events import AnyEvent, ModelSet, Prompt
 from windvane_client.readers import claude_rows as rows
 from windvane_client.readers.claude_header import ROW, Header
+from windvane_client.readers.lines import without_id
 from windvane_client.readers.protocol import Ids, ReadContext
 from windvane_privacy.catalogue import UNKNOWN
 
@@ -171,7 +172,9 @@ class Pass:
         self.out: list[AnyEvent] = []
         """Events of the row that is being read."""
         self.start = 0
-        """Byte offset of the row: the natural id of a row without one."""
+        """Byte offset of the row."""
+        self.line = b""
+        """Bytes of the row."""
 
     def link(self, row: rows.Row) -> None:
         """This row is no node of its own: what links to it links to the nearest prompt or call above."""
@@ -183,7 +186,7 @@ class Pass:
 
     def row_id(self, row: rows.Row) -> str:
         """Natural id of the row."""
-        return row.uuid or f"{self.context.file_key.hex()}:{self.start}"
+        return row.uuid or without_id(self.start, self.line)
 
     def model_set(self, namespace: str, place: str, by: str) -> ModelSet:
         """The model may have been set here; to which one is not read."""

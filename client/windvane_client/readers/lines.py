@@ -10,6 +10,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
 from collections.abc import Iterator
@@ -39,6 +40,7 @@ REASONS: Final[dict[str, str]] = {
     "nul_byte": "a NUL byte",
     "too_deep": "nested too deeply",
     "too_long": "longer than one line may be",
+    "old_key": "made under a collector key that is not in force",
     "truncated": "the last line of the file is cut",
     UNREADABLE: "the file's compression is damaged from here on",
 }
@@ -185,6 +187,11 @@ class LineDecoder(Generic[T]):
                     pass
                 raise Rejected(reason)
         raise Rejected("nul_byte" if b"\0" in line else "not_json")
+
+
+def without_id(place: int | str, raw: bytes | msgspec.Raw) -> str:
+    """Natural id of a row that has none: its place in the file and its bytes, wherever the file lies."""
+    return f"{place}:{hashlib.sha256(raw).hexdigest()}"
 
 
 def _why(line: bytes, error: msgspec.ValidationError) -> str:

@@ -23,7 +23,8 @@ class MachineHead:
     ) -> None:
         self._context = context
         self._source = source
-        self.session = context.file_key.hex()
+        # Where no row names a session: the file's own name and folder, wherever that folder lies.
+        self.session = f"{context.log_dir}\0{context.session_hint}"
         self.fields = Fields(
             source=source,
             recorder=recorder or source,

@@ -22,7 +22,16 @@ from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.readers import otlp_claude, otlp_codex, otlp_gemini, otlp_spans
 from windvane_client.readers import otlp_rows as rows
 from windvane_client.readers.files import find_logs
-from windvane_client.readers.lines import NOT_READ, UNREADABLE, LineDecoder, Rejected, plausible, reason_of, reject
+from windvane_client.readers.lines import (
+    NOT_READ,
+    UNREADABLE,
+    LineDecoder,
+    Rejected,
+    plausible,
+    reason_of,
+    reject,
+    without_id,
+)
 from windvane_client.readers.otlp_dialects import (
     AGENTS,
     PREFIXES,
@@ -231,7 +240,7 @@ class _File:
         place = f"{self._start}:{self._index}"
         try:
             attrs, heads, _ = rows.attributes(raw)
-            row = Row(attrs, heads, self._dialect, "", True, None, None, "", False, self._place(place))
+            row = Row(attrs, heads, self._dialect, "", True, None, None, "", False, without_id(place, raw))
             if dialect_of(attrs, "", "") != self._dialect:
                 self._rows.foreign += 1
             else:

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from windvane_client.events import AnyEvent, Rows
+from windvane_client.people import KnownPeople
 from windvane_client.tool_classes import BUILTIN_TOOLS, ToolClasses
 from windvane_privacy.catalogue import Catalogue
 
@@ -163,6 +164,8 @@ class ReadContext:
     key_mode: KeyMode | None = None
     skip_agent: Callable[[str], bool] | None = None
     """True for a program whose own logs are collected too: a gateway's reader drops its rows."""
+    collected: KnownPeople | None = None
+    """Who may stand in rows that collectors wrote."""
     tools: ToolClasses = field(default_factory=lambda: BUILTIN_TOOLS)
     tool_markers: Mapping[bytes, str] = field(default_factory=dict)
     """[tool_markers] of rules.toml: first bytes of an error result (at most 80) to a tool outcome."""
