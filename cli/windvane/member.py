@@ -110,7 +110,7 @@ def init(
             approval="auto" if auto else "human",
             people=_people(people, staff_id),
         )
-    with _agent(existing) as agent:
+    with agent_of(existing) as agent:
         answer = canonical.decode(agent.enrol())
     if as_json:
         print_json({"state": str(state), "key": existing.key.key_id, "enrolled": answer})
@@ -161,7 +161,7 @@ def collect(
 @app.command()
 def approve(round_id: RoundName, state: State = HERE, yes: Yes = False, as_json: Json = False) -> None:
     """Read what would leave and what it costs, before anything is drawn; then decide."""
-    with _agent(_open(state)) as agent:
+    with agent_of(_open(state)) as agent:
         begun = agent.ledger.round(round_id)
         if begun is not None:
             out.print(f"Round [bold]{escape(round_id)}[/] is {begun.state.value} here; nothing is left to approve.")
@@ -184,7 +184,7 @@ def submit(
     from windvane.member_pages import drawn_facts, show_drawn
 
     opened = _open(state)
-    with _agent(opened) as agent:
+    with agent_of(opened) as agent:
         name = round_id if round_id is not None else _only_round(agent)
         if agent.ledger.round(name) is None and agent.ledger.approval(name) is None:
             if not yes:
@@ -269,7 +269,7 @@ def _only_round(agent: MemberAgent) -> str:
 def _learn(state: MemberState) -> None:
     """Fetch the agreements of new rounds: collecting needs their list of models. Without a network it goes on."""
     try:
-        with _agent(state) as agent:
+        with agent_of(state) as agent:
             agent.learn()
     except WindvaneError as problem:
         err.print(f"New rounds were not fetched. {problem.sentence()}", markup=False)
@@ -298,7 +298,8 @@ def _open(state: Path) -> MemberState:
 
 
 @contextmanager
-def _agent(state: MemberState) -> Iterator[MemberAgent]:
+def agent_of(state: MemberState) -> Iterator[MemberAgent]:
+    """The agent of a state over https."""
     from windvane_client.agent import MemberAgent
     from windvane_client.https import HttpsCourier
 
@@ -362,8 +363,11 @@ def _mount() -> None:
     """Commands with modules of their own: `preview` needs no set-up, `notice` and `forget` are about people."""
     from windvane.member_collector import collector_key
     from windvane.member_people import forget, notice
+    from windvane.member_round import refuse, rehearse
     from windvane.preview import preview
 
+    app.command("refuse")(refuse)
+    app.command("rehearse")(rehearse)
     app.command("collector-key")(collector_key)
     app.command("notice")(notice)
     app.command("forget")(forget)

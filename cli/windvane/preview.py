@@ -51,6 +51,13 @@ def preview(
             "--explain", metavar="EPISODE", help="Say why one piece of work counts as it does: number or start."
         ),
     ] = None,
+    drawn: Annotated[
+        str | None, typer.Option("--drawn", metavar="ROUND", help="Show hash, bytes and charge of a drawn round.")
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="ROUND", help="Show counts and noisy numbers of a round that ended; once."),
+    ] = None,
     state: Annotated[
         Path | None, typer.Option("--state", help="Folder of this member; without one everything is one person, you.")
     ] = None,
@@ -59,6 +66,9 @@ def preview(
     from windvane_client import preview as reading
     from windvane_client.store import EventStore
 
+    if drawn is not None or after is not None:
+        _of_round(drawn, after, paths, state, as_json=as_json)
+        return
     moment = _moment(now)
     setup = _setup(state)
     given = _existing(paths or [])
@@ -73,6 +83,21 @@ def preview(
             _json(samples, store, setup, moment, one=source is not None)
         else:
             _page(samples, store, setup, moment)
+
+
+def _of_round(
+    drawn: str | None, after: str | None, paths: list[Path] | None, state: Path | None, *, as_json: bool
+) -> None:
+    """A round's own pages: they read the ledger, and no log."""
+    from windvane.member_round import after_page, drawn_page
+
+    if paths or (drawn is not None and after is not None):
+        raise typer.BadParameter("give one of them, and no logs", param_hint="--drawn or --after")
+    folder = HERE if state is None else state
+    if drawn is not None:
+        drawn_page(drawn, folder, as_json=as_json)
+    elif after is not None:
+        after_page(after, folder, as_json=as_json)
 
 
 def _clock() -> datetime:

@@ -20,19 +20,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from types import TracebackType
-from typing import Protocol
 
 from windvane_client.agreement import Agreement, verify_agreement
 from windvane_client.evidence import Evidence, StoredEvidence
 from windvane_client.round_log import accepted_leaf, check_clock, check_window, is_closed, round_names
 from windvane_client.state import MemberState, machine_id
+from windvane_client.stopping import make_stop, tell_stops
 from windvane_privacy import canonical, log
 from windvane_privacy.agreement import check_logged
 from windvane_privacy.couriers import Courier, Parcel
 from windvane_privacy.errors import (
     DuplicateSubmission,
+    IllegalTransition,
     LedgerDamaged,
     LedgerError,
     ManifestChanged,
@@ -44,34 +45,29 @@ from windvane_privacy.errors import (
     RosterError,
     RoundBurned,
     RoundClosed,
+    RoundStopped,
     UnknownManifest,
 )
 from windvane_privacy.leaf import is_aborted
-from windvane_privacy.ledger_schema import BurnReason, Drawn, RoundEntry, State
+from windvane_privacy.ledger_schema import BurnReason, Drawn, RoundEntry, State, Stop, StopReason
 from windvane_privacy.log import Head, Scan, first_commitment, forged_commitments, signed_by
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.noise import Noise, OpenDPNoise
+from windvane_privacy.own import KEPT, OwnCounts, own_outcome
 from windvane_privacy.policy import Policy, check_manifest
 from windvane_privacy.signed import verify_signed_manifest
 from windvane_privacy.submission import Sender, make_submission, software_versions
-from windvane_privacy.votes import OwnDirection, Sampler, collect_votes, own_words
+from windvane_privacy.votes import OwnDirection, Sampler
 
 Clock = Callable[[], datetime]
-
-NOISY_KEPT = timedelta(days=45)
-
-
-class Warn(Protocol):
-    """Tells the operator something that stops nothing."""
-
-    def __call__(self, sentence: str) -> None: ...
+Warn = Callable[[str], None]
+"""Tells the operator something that stops nothing."""
 
 
 class MemberAgent:
     """One agent over one state folder; holds the ledger's lock until it is closed.
 
-    `noise` and `sampler` default to OpenDP and the system's
-    generator; tests hand in others.
+    `noise` and `sampler` default to OpenDP and the system's generator; tests hand in others.
 
     Raises:
         LedgerLocked, LedgerDamaged, LedgerFormat: the ledger cannot be used.
@@ -207,9 +203,12 @@ class MemberAgent:
             NeedsApproval: nobody approved, or this is another machine than the one that was confirmed.
             WindowNotOpen, RoundClosed: by the log's day, or the clock refuses.
             RoundBurned: the log holds a commitment of ours.
+            RoundStopped: this organisation stopped the round itself.
         """
         manifest = agreed.manifest
         self._judge(manifest)
+        if self.ledger.stop(manifest.round) is not None:
+            raise RoundStopped
         if self.ledger.moved:
             raise NeedsApproval("This is another machine than before: confirm that no copy runs elsewhere.")
         check_window(manifest, scan, self._clock(), self._coordinator)
@@ -233,6 +232,27 @@ class MemberAgent:
             )  # fmt: skip
 
         return self.ledger.draw(manifest, day=today, lifetime_cap=self._policy.max_rho_lifetime, make=make)
+
+    def refuse(self, round_id: str, reason: StopReason) -> RoundEntry | None:
+        """Stop a round for ourselves: nothing is drawn, or nothing more is sent and the log is told.
+
+        Returns the burned entry; None where nothing was drawn.
+
+        Raises:
+            IllegalTransition: the envelope was revealed, or the round has ended.
+            CoordinatorUnreachable: the stop stands here; the log is told at the next call of any command.
+        """
+        entry = self.ledger.round(round_id)
+        if entry is None:
+            self.ledger.stop_undrawn(round_id, reason, self._today())
+            return None
+        if entry.state not in (State.DRAWN, State.COMMITTED):
+            raise IllegalTransition("What was revealed or has ended cannot be taken back.")
+        manifest = verify_signed_manifest(self.state.manifest(round_id) or b"", self._coordinator)
+        stop = make_stop(round_id, reason, self._today(), self._key)
+        entry = self._burn(entry, manifest, BurnReason.STOPPED, stop)
+        tell_stops(self.ledger, self._courier)
+        return entry
 
     def _commit(self, entry: RoundEntry, agreed: Agreement) -> RoundEntry:
         leaf = entry.commitment_leaf or b""
@@ -288,8 +308,8 @@ class MemberAgent:
             if entry.state is State.COMMITTED:
                 # A copy of this ledger from before the reveal is running: what it revealed are the same bytes.
                 self.ledger.reveal(round_id)
-            words = self._words(agreed.manifest)
-            self.ledger.accept(round_id, accepted, words, self._today())
+            words, counts = self._own(agreed.manifest)
+            self.ledger.accept(round_id, accepted, words, self._today(), counts)
             return self._over(round_id, agreed.manifest)
         if accepted is None and is_aborted(leaves, round_id, self._coordinator):
             return self._burn(entry, agreed.manifest, BurnReason.ABORTED)
@@ -313,6 +333,7 @@ class MemberAgent:
             found.check_continues(seen)
         check_clock(found.head, self._clock().astimezone(UTC))
         self._resynchronise(found)
+        tell_stops(self.ledger, self._courier, found)
         # The second place last: a crash in between leaves it older, which refuses nothing.
         self.ledger.remember_head(found.head.raw)
         self.state.keep_second_head(found.head.raw)
@@ -334,8 +355,9 @@ class MemberAgent:
             if manifest.round != leaf.round:
                 raise UnknownManifest
             check_logged(manifest, scan.leaves)
+            words, counts = self._own(manifest)
             self.ledger.burn_undrawn(
-                manifest, leaf.fields["hash"], self._words(manifest), versions=software_versions(), day=self._today()
+                manifest, leaf.fields["hash"], words, versions=software_versions(), day=self._today(), counts=counts
             )
             self._evidence.forget(manifest.events.from_, manifest.events.to)
             self._warn(f"The log holds a commitment for {leaf.round} that this ledger does not: the round is burned.")
@@ -348,7 +370,7 @@ class MemberAgent:
         if self.ledger.damage is not None:
             return
         self.ledger.note_policy(self.state.policy_sha256, self._today())
-        self.ledger.forget_noisy((self._clock().astimezone(UTC) - NOISY_KEPT).date().isoformat())
+        self.ledger.forget_noisy((self._clock().astimezone(UTC) - KEPT).date().isoformat())
         for entry in self.ledger.rounds():
             # A crash may have come between the end of a round and the deletion of its events.
             if entry.state.final:
@@ -370,12 +392,13 @@ class MemberAgent:
         self.state.keep_manifest(found.manifest.round, found.raw)
         self.state.keep_roster(found.signed_roster)
 
-    def _words(self, manifest: Manifest) -> list[OwnDirection]:
-        rows = self._evidence.outcomes(manifest)
-        return own_words(collect_votes(rows, manifest, self._sampler).votes, manifest)
+    def _own(self, manifest: Manifest) -> tuple[list[OwnDirection], OwnCounts]:
+        ties = self.state.settings.ties
+        return own_outcome(self._evidence.outcomes(manifest), manifest, self._sampler, ties=ties)
 
-    def _burn(self, entry: RoundEntry, manifest: Manifest, reason: BurnReason) -> RoundEntry:
-        self.ledger.burn(entry.round_id, reason, self._words(manifest), self._today())
+    def _burn(self, entry: RoundEntry, manifest: Manifest, reason: BurnReason, stop: Stop | None = None) -> RoundEntry:
+        words, counts = self._own(manifest)
+        self.ledger.burn(entry.round_id, reason, words, self._today(), counts, stop)
         return self._over(entry.round_id, manifest)
 
     def _over(self, round_id: str, manifest: Manifest) -> RoundEntry:

@@ -448,6 +448,12 @@ class RoundBurned(LedgerError):
     advice = "Wait for the next quarter. The round stays charged. Do not delete the ledger."
 
 
+class RoundStopped(LedgerError):
+    """This organisation has stopped the round itself: nothing will be drawn or sent for it."""
+
+    advice = "Nothing to do. A stop is final for its round; the next round is a new decision."
+
+
 class ClockImplausible(LedgerError):
     """This machine's clock contradicts the log."""
 

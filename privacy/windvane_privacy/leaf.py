@@ -27,6 +27,8 @@ MAX_LEAF_BYTES = 8192
 LEAF_LABEL = b"windvane/1/leaf\0"
 ABORTED = "aborted"
 """`what` of the coordinator's `incident` leaf that ends a round by hand."""
+STOPPED = "stopped"
+"""`what` of a member's `incident` leaf: it stopped the round for itself after its draw; `note` is the reason."""
 _COMMON = ("type", "v", "round", "key", "sig")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = re.compile(r"[0-9a-f]{128}")
@@ -102,7 +104,8 @@ LEAF_TYPES: Mapping[str, Mapping[str, Callable[[JsonValue], bool]]] = {
 }
 """Known kinds with their fields and the form of each; every leaf also has `day`. `files` is one hash, or a table from
 file name to hash. The coordinator signs roster, round-opened, accepted, round-closed, lot, report-published and
-incident; a guardian signs guardian-ready, nonce and opened; a member signs commitment."""
+incident; a guardian signs guardian-ready, nonce and opened; a member signs commitment, and incident when it stops a
+round for itself."""
 
 
 @dataclass(frozen=True, slots=True)

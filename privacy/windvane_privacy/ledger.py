@@ -19,12 +19,11 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
 
 from windvane_privacy import canonical
 from windvane_privacy.envelope import commit_hash
@@ -43,52 +42,21 @@ from windvane_privacy.ledger_schema import (
     GENESIS,
     BurnReason,
     Drawn,
+    LeafLike,
+    ReceiptLike,
     RoundEntry,
     State,
+    Stop,
+    StopReason,
+    Word,
     entry_hash,
     people_hash,
     schema,
 )
 from windvane_privacy.ledger_view import Admission, LedgerView
 from windvane_privacy.manifest import Manifest
+from windvane_privacy.own import OwnCounts
 from windvane_privacy.sqlite_file import SqliteFile, create_file
-
-
-class ReceiptLike(Protocol):
-    """A verified receipt (`log.Receipt`): the hash of the leaf it is about, and its bytes."""
-
-    @property
-    def leaf_hash(self) -> str: ...
-    @property
-    def raw(self) -> bytes: ...
-
-
-class LeafLike(Protocol):
-    """A verified leaf (`log.Leaf`)."""
-
-    @property
-    def type(self) -> str: ...
-    @property
-    def round(self) -> str: ...
-    @property
-    def fields(self) -> Mapping[str, canonical.JsonValue]: ...
-    @property
-    def raw(self) -> bytes: ...
-
-
-class Word(Protocol):
-    """One own direction (`votes.OwnDirection`)."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def signal(self) -> str: ...
-    @property
-    def a(self) -> str: ...
-    @property
-    def b(self) -> str: ...
-    @property
-    def word(self) -> str: ...
 
 
 class Ledger(LedgerView):
@@ -226,7 +194,9 @@ class Ledger(LedgerView):
             raise LedgerDamaged(self.damage)
         return entry.envelope
 
-    def accept(self, round_id: str, accepted: LeafLike, words: Sequence[Word], day: str) -> None:
+    def accept(
+        self, round_id: str, accepted: LeafLike, words: Sequence[Word], day: str, counts: OwnCounts | None = None
+    ) -> None:
         """End the round: the log holds the coordinator's `accepted` entry for our hash.
 
         Raises:
@@ -240,23 +210,52 @@ class Ledger(LedgerView):
             self._update(
                 round_id, "state = 'accepted', acceptance = ?, envelope = NULL, ended_day = ?", accepted.raw, day
             )
-            self._keep_words(round_id, words)
+            self._keep_own(round_id, words, counts)
 
-    def burn(self, round_id: str, reason: BurnReason, words: Sequence[Word], day: str) -> None:
+    def burn(
+        self,
+        round_id: str,
+        reason: BurnReason,
+        words: Sequence[Word],
+        day: str,
+        counts: OwnCounts | None = None,
+        stop: Stop | None = None,
+    ) -> None:
         """End the round without sending anything more. It stays charged.
 
         Raises:
             IllegalTransition: the round is empty or over.
         """
         entry = self.round(round_id)
-        if entry is None or entry.state.final:
+        if entry is None or entry.state.final or (reason is BurnReason.STOPPED) != (stop is not None):
             raise IllegalTransition
         with self._transaction():
+            if stop is not None:
+                self._keep_stop(round_id, stop, day)
             self._update(round_id, "state = 'burned', reason = ?, envelope = NULL, ended_day = ?", reason.value, day)
-            self._keep_words(round_id, words)
+            self._keep_own(round_id, words, counts)
+
+    def stop_undrawn(self, round_id: str, reason: StopReason, day: str) -> None:
+        """Never draw for this round. Nothing was drawn, so nothing is charged and nobody need be told.
+
+        Raises:
+            IllegalTransition: it was drawn.
+        """
+        if self.round(round_id) is not None:
+            raise IllegalTransition("This round was drawn before.")
+        if self.stop(round_id) is None:
+            with self._transaction():
+                self._keep_stop(round_id, Stop(reason, None), day)
 
     def burn_undrawn(
-        self, manifest: Manifest, commit_hash: str, words: Sequence[Word], *, versions: str, day: str
+        self,
+        manifest: Manifest,
+        commit_hash: str,
+        words: Sequence[Word],
+        *,
+        versions: str,
+        day: str,
+        counts: OwnCounts | None = None,
     ) -> RoundEntry:
         """Account for a draw that the log proves and this ledger has lost: charged to everyone, burned. `commit_hash`:
         what the log holds.
@@ -278,7 +277,7 @@ class Ledger(LedgerView):
                 reason=BurnReason.FOREIGN_COMMITMENT.value,
                 versions=versions,
             )
-            self._keep_words(manifest.round, words)
+            self._keep_own(manifest.round, words, counts)
         return self._require(manifest.round, State.BURNED)
 
     # --- beside the rounds ---
@@ -312,13 +311,28 @@ class Ledger(LedgerView):
         self.moved = False
 
     def forget_noisy(self, ended_before: str) -> None:
-        """Delete the noisy vectors of rounds that ended before a day; deletes own directions of none."""
-        query = "SELECT 1 FROM round WHERE noisy IS NOT NULL AND ended_day IS NOT NULL AND ended_day < ? LIMIT 1"
-        if self.damage is None and self._sql.execute(query, (ended_before,)).fetchone():
-            with self._transaction():
-                self._sql.execute(
-                    "UPDATE round SET noisy = NULL WHERE ended_day IS NOT NULL AND ended_day < ?", (ended_before,)
-                )
+        """Delete noisy vectors and counts of rounds that ended before a day; deletes own directions of none."""
+        query = (
+            "SELECT round_id FROM round WHERE ended_day < ? AND (noisy IS NOT NULL OR EXISTS"
+            " (SELECT 1 FROM round_people WHERE round_people.round_id = round.round_id))"
+        )
+        if self.damage is None:
+            for (round_id,) in self._sql.execute(query, (ended_before,)).fetchall():
+                self.forget_shown(str(round_id))
+
+    def forget_shown(self, round_id: str) -> None:
+        """Delete noisy vector and counts of a round that is over; harmless again.
+
+        Raises:
+            IllegalTransition: the round is not over.
+        """
+        entry = self.round(round_id)
+        if entry is None or not entry.state.final:
+            raise IllegalTransition("Its round is not over.")
+        with self._transaction():
+            self._sql.execute("UPDATE round SET noisy = NULL WHERE round_id = ?", (round_id,))
+            for table in ("round_cells", "round_people"):
+                self._sql.execute(f"DELETE FROM {table} WHERE round_id = ?", (round_id,))
 
     # --- inside ---
 
@@ -353,9 +367,16 @@ class Ledger(LedgerView):
     def _update(self, round_id: str, assignment: str, *values: object) -> None:
         self._sql.execute(f"UPDATE round SET {assignment} WHERE round_id = ?", (*values, round_id))
 
-    def _keep_words(self, round_id: str, words: Sequence[Word]) -> None:
+    def _keep_own(self, round_id: str, words: Sequence[Word], counts: OwnCounts | None) -> None:
         rows = [(round_id, word.kind, str(word.signal), f"{word.a}|{word.b}", word.word) for word in words]
         self._sql.executemany("INSERT INTO own_directions VALUES (?, ?, ?, ?, ?)", rows)
+        if counts is not None:
+            cells = [(round_id, place, a, b) for place, (a, b) in enumerate(counts.cells)]
+            self._sql.executemany("INSERT INTO round_cells VALUES (?, ?, ?, ?)", cells)
+            self._sql.execute("INSERT INTO round_people VALUES (?, ?, ?)", (round_id, counts.people, counts.malformed))
+
+    def _keep_stop(self, round_id: str, stop: Stop, day: str) -> None:
+        self._sql.execute("INSERT INTO stop VALUES (?, ?, ?, ?)", (round_id, stop.reason.value, day, stop.leaf))
 
     def _require(self, round_id: str, state: State) -> RoundEntry:
         entry = self.round(round_id)

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from typing import Protocol
 
 from windvane_privacy import canonical
 from windvane_privacy.sqlite_file import FileKind
@@ -55,6 +56,16 @@ class BurnReason(StrEnum):
     """The round closed without our envelope."""
     ABORTED = "aborted"
     """The coordinator stopped the round in the log."""
+    STOPPED = "stopped"
+    """This member stopped it itself, for a reason that the log shows."""
+
+
+class StopReason(StrEnum):
+    """Why a member stops a round itself. None of them is about numbers: those are not shown before the round ends."""
+
+    KEY_LOSS = "key_loss"
+    WRONG_CONFIGURATION = "wrong_configuration"
+    LEGAL = "legal"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,6 +84,14 @@ class Drawn:
     persons: tuple[bytes, ...]
     opendp_json: str
     versions: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """A round that this member stopped itself. `leaf`: the signed entry for the log; None where nothing was drawn."""
+
+    reason: StopReason
+    leaf: bytes | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -108,6 +127,43 @@ class RoundEntry:
     opendp_json: str | None
     versions: str
     entry_hash: str
+
+
+class ReceiptLike(Protocol):
+    """A verified receipt (`log.Receipt`): the hash of the leaf it is about, and its bytes."""
+
+    @property
+    def leaf_hash(self) -> str: ...
+    @property
+    def raw(self) -> bytes: ...
+
+
+class LeafLike(Protocol):
+    """A verified leaf (`log.Leaf`)."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def round(self) -> str: ...
+    @property
+    def fields(self) -> Mapping[str, canonical.JsonValue]: ...
+    @property
+    def raw(self) -> bytes: ...
+
+
+class Word(Protocol):
+    """One own direction (`votes.OwnDirection`)."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def signal(self) -> str: ...
+    @property
+    def a(self) -> str: ...
+    @property
+    def b(self) -> str: ...
+    @property
+    def word(self) -> str: ...
 
 
 FROZEN = (
@@ -157,7 +213,7 @@ CREATE TABLE round(
   approved_at_day TEXT, drawn_day TEXT NOT NULL,
   submission_id BLOB, envelope BLOB, commitment_leaf BLOB, commit_hash TEXT,
   noisy BLOB, receipt BLOB, acceptance BLOB,
-  reason TEXT CHECK (reason IN ('foreign_commitment','not_committed_in_time','not_accepted','aborted')),
+  reason TEXT CHECK (reason IN ('foreign_commitment','not_committed_in_time','not_accepted','aborted','stopped')),
   ended_day TEXT,
   opendp_json TEXT, versions TEXT NOT NULL, people_sha256 TEXT NOT NULL,
   prev_hash TEXT NOT NULL, entry_hash TEXT NOT NULL,
@@ -176,6 +232,22 @@ CREATE TABLE person_quarter(
   round_id TEXT NOT NULL REFERENCES round(round_id),
   PRIMARY KEY (person_key, round_id)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE stop(
+  round_id TEXT PRIMARY KEY, reason TEXT NOT NULL CHECK (reason IN ('key_loss','wrong_configuration','legal')),
+  day TEXT NOT NULL,
+  leaf BLOB                              -- what the log is told; NULL where nothing was drawn
+) STRICT;
+
+-- Counts for one look after the end of a round; the only rows here that are deleted.
+CREATE TABLE round_cells(
+  round_id TEXT NOT NULL REFERENCES round(round_id), cell INTEGER NOT NULL,
+  toward_a INTEGER NOT NULL, toward_b INTEGER NOT NULL, PRIMARY KEY (round_id, cell)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE round_people(
+  round_id TEXT PRIMARY KEY REFERENCES round(round_id), people INTEGER NOT NULL, malformed INTEGER NOT NULL
+) STRICT;
 
 CREATE TABLE own_directions(
   round_id TEXT NOT NULL REFERENCES round(round_id),
@@ -267,6 +339,33 @@ def _triggers() -> str:
                 "own_directions",
                 "NOT EXISTS (SELECT 1 FROM round WHERE round_id = NEW.round_id AND state IN ('accepted','burned'))",
                 "own directions come after the end of a round",
+            ),
+            *(
+                _refuse(
+                    f"{table}_after",
+                    "INSERT",
+                    table,
+                    "NOT EXISTS (SELECT 1 FROM round WHERE round_id = NEW.round_id AND state IN ('accepted','burned'))",
+                    "counts come after the end of a round",
+                )
+                + _refuse(f"{table}_frozen", "UPDATE", table, "", "counts never change")
+                for table in ("round_cells", "round_people")
+            ),
+            _refuse(
+                "stop_once",
+                "INSERT",
+                "stop",
+                "EXISTS (SELECT 1 FROM stop WHERE round_id = NEW.round_id)",
+                "a round is stopped once",
+            ),
+            _refuse("stop_kept", "DELETE", "stop", "", "a stop is never deleted"),
+            _refuse("stop_frozen", "UPDATE", "stop", "", "a stop never changes"),
+            _refuse(
+                "no_draw_after_stop",
+                "INSERT",
+                "round",
+                "NEW.state = 'drawn' AND EXISTS (SELECT 1 FROM stop WHERE round_id = NEW.round_id)",
+                "this member has stopped the round",
             ),
             _refuse("words_frozen", "UPDATE", "own_directions", "", "own directions never change"),
             _refuse("meta_frozen", "UPDATE", "meta", f"OLD.{identity}", "identity of the ledger"),

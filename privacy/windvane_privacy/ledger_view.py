@@ -16,8 +16,18 @@ from fractions import Fraction
 from windvane_privacy import canonical
 from windvane_privacy.budget import Overlap
 from windvane_privacy.envelope import commit_hash
-from windvane_privacy.ledger_schema import GENESIS, BurnReason, RoundEntry, State, entry_hash, people_hash
+from windvane_privacy.ledger_schema import (
+    GENESIS,
+    BurnReason,
+    RoundEntry,
+    State,
+    Stop,
+    StopReason,
+    entry_hash,
+    people_hash,
+)
 from windvane_privacy.manifest import Manifest
+from windvane_privacy.own import OwnCounts
 from windvane_privacy.sqlite_file import SqliteFile
 
 Admission = Callable[[bytes], bool]
@@ -106,6 +116,31 @@ class LedgerView:
                 "SELECT kind, signal, pair, word FROM own_directions WHERE round_id = ? ORDER BY 1, 2, 3", (round_id,)
             ).fetchall()
         ]
+
+    def stop(self, round_id: str) -> Stop | None:
+        """This member's own stop of a round; None: it has not stopped it."""
+        row = self._sql.execute("SELECT reason, leaf FROM stop WHERE round_id = ?", (round_id,)).fetchone()
+        return None if row is None else Stop(StopReason(str(row[0])), row[1])
+
+    def stops(self) -> list[tuple[str, Stop]]:
+        """(round, stop) of every round that this member stopped itself."""
+        found = self._sql.execute("SELECT round_id, reason, leaf FROM stop ORDER BY rowid").fetchall()
+        return [(str(name), Stop(StopReason(str(reason)), leaf)) for name, reason, leaf in found]
+
+    def counts(self, round_id: str) -> OwnCounts | None:
+        """The counts of a finished round; None once they were shown, or 45 days after its end."""
+        row = self._sql.execute("SELECT people, malformed FROM round_people WHERE round_id = ?", (round_id,)).fetchone()
+        if row is None:
+            return None
+        cells = self._sql.execute(
+            "SELECT toward_a, toward_b FROM round_cells WHERE round_id = ? ORDER BY cell", (round_id,)
+        ).fetchall()
+        return OwnCounts(tuple((int(a), int(b)) for a, b in cells), int(row[0]), int(row[1]))
+
+    def charged_people(self, round_id: str) -> int:
+        """How many people a round is charged to; for the member's own screen after its end."""
+        query = "SELECT COUNT(*) FROM person_quarter WHERE round_id = ?"
+        return int(self._sql.execute(query, (round_id,)).fetchone()[0])
 
     # --- inside ---
 

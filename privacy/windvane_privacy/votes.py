@@ -157,6 +157,16 @@ def rows_are_valid(rows: Sequence[PersonOutcome], manifest: Manifest) -> bool:
     )
 
 
+def cell_counts(votes: Iterable[Sequence[Vote]], manifest: Manifest) -> tuple[tuple[int, int], ...]:
+    """People for a and for b in every cell of the layout, before any bound; they stay with the organisation.
+
+    Raises:
+        BoundBroken: as `exact_vector`.
+    """
+    toward_a, toward_b = _counts(votes, manifest, Layout(manifest))
+    return tuple((int(a), int(b)) for a, b in zip(toward_a, toward_b, strict=True))
+
+
 # --- one person -------------------------------------------------------------------------------------------------------
 
 

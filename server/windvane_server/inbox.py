@@ -42,6 +42,8 @@ from windvane_privacy.errors import (
     WindowNotOpen,
 )
 from windvane_privacy.identity import KEY_ED25519, key_id
+from windvane_privacy.leaf import STOPPED
+from windvane_privacy.ledger_schema import StopReason
 from windvane_privacy.log import Leaf, read_leaf, verify_leaf
 from windvane_privacy.manifest import Manifest, parse_time
 from windvane_privacy.roster import read_enrolment
@@ -76,6 +78,7 @@ class Inbox(Part):
         }
         self._entries: dict[str, Callable[[Leaf], bytes]] = {
             "commitment": self._commitment,
+            "incident": self._stopped,
             "guardian-ready": guardians.ready,
             "nonce": guardians.nonce,
             "opened": guardians.opened,
@@ -178,6 +181,21 @@ class Inbox(Part):
                 known = self._chain.append(connection, leaf.raw, place)
             elif known.leaf.fields["hash"] != leaf.fields["hash"]:
                 raise DuplicateSubmission
+        return self._chain.receipt(known)
+
+    def _stopped(self, leaf: Leaf) -> bytes:
+        """A member says that it stopped the round for itself; it is written down and changes nothing else."""
+        if leaf.fields["what"] != STOPPED or leaf.fields["note"] not in list(StopReason):
+            raise MalformedLeaf("A member says only that it stopped, and one of the listed reasons.")
+        with self._store.read() as connection:
+            agreed = self._agreements.of(connection, leaf.round)
+        number = next((n for n, public in agreed.keys.items() if key_id(KEY_ED25519, public) == leaf.key_id), None)
+        if number is None:
+            raise UnknownMember
+        verify_leaf(leaf, agreed.keys[number])
+        place = slot("stopped", leaf.round, number)
+        with self._store.write() as connection:
+            known = self._chain.find(connection, place) or self._chain.append(connection, leaf.raw, place)
         return self._chain.receipt(known)
 
     def _reveal(self, parcel: Parcel) -> bytes:
