@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from windvane.terminal import Json, RoundName, err, print_json, utc_now
-from windvane_privacy.errors import ConfigurationError, NotReady, UnknownManifest
+from windvane_privacy.errors import NotReady, NumbersGone, UnknownManifest
 from windvane_privacy.ledger_schema import StopReason
 
 HERE = Path("windvane-member")
@@ -120,7 +120,7 @@ def after_page(round_id: str, state: Path, *, as_json: bool) -> None:
             raise NotReady("The round has not ended for you: no number of it is shown before that.")
         raw, counts = opened.manifest(round_id), ledger.counts(round_id)
         if raw is None or counts is None:
-            raise ConfigurationError("The numbers of this round were shown before, or are older than 45 days: deleted.")
+            raise NumbersGone
         manifest = verify_signed_manifest(raw, bytes.fromhex(opened.policy.coordinator))
         facts = after_facts(entry, manifest, counts, charged=ledger.charged_people(round_id))
         if as_json:

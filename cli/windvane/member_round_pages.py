@@ -62,12 +62,12 @@ def show_rehearsal(console: Console, facts: dict[str, JsonValue]) -> None:
     """The page of a rehearsal."""
     console.print(f"[bold]Rehearsal with the agreement of {facts['round']}[/]: INVENTED people, keys made for this run")
     console.print("Nothing of your data was read. Nothing was charged, stored or sent.\n", style="dim")
-    table = Table("invented comparison", "people", "bounded", "with noise", "opened again", box=SIMPLE_HEAD)
+    table = Table("invented comparison", "toward each", "bounded", "with noise", "opened again", box=SIMPLE_HEAD)
     for row in facts["cells"]:
         a, b = row["people"]
         table.add_row(
             escape(f"{row['a']} and {row['b']}"),
-            f"{a} for, {b} against",
+            f"{a} and {b}",
             *(f"{one[0]} and {one[1]}" for one in (row["exact"], row["drawn"], row["opened"])),
         )
     console.print(table)
@@ -156,7 +156,7 @@ def show_after(console: Console, facts: dict[str, JsonValue]) -> None:
     left = facts["left_out"]
     over = "unknown" if left["over_their_cap"] is None else f"{left['over_their_cap']:,}"
     console.print(f"Left out: {over} over their lifetime cap, {left['malformed_rows']:,} with malformed rows.\n")
-    table = Table("comparison", "people", "bounded", "as it left", box=SIMPLE_HEAD)
+    table = Table("comparison", "toward each", "bounded", "as it left", box=SIMPLE_HEAD)
     empty = 0
     for row in facts["cells"]:
         if row["people"] is None:
@@ -165,7 +165,7 @@ def show_after(console: Console, facts: dict[str, JsonValue]) -> None:
         noisy = "not drawn here" if row["noisy"] is None else f"{row['noisy'][0]} and {row['noisy'][1]}"
         table.add_row(
             escape(f"{row['signal'].replace('_', ' ')}, {row['kind']}: {row['a']} and {row['b']}"),
-            f"{row['people'][0]} for, {row['people'][1]} against",
+            f"{row['people'][0]} and {row['people'][1]}",
             f"{row['bounded'][0]} and {row['bounded'][1]}",
             noisy,
         )

@@ -78,7 +78,7 @@ class CollectorState:
             raise ConfigurationError("The collector's folder cannot be written.") from error
         if not known:
             write_secret(folder / FILE, raw)
-        return cls(folder)
+        return cls(folder.absolute())
 
     @classmethod
     def open(cls, folder: Path) -> CollectorState:
@@ -91,7 +91,7 @@ class CollectorState:
         if not is_collector(folder):
             raise ConfigurationError("No collector is set up in this folder.")
         secure_folder(folder)
-        return cls(folder)
+        return cls(folder.absolute())
 
     @property
     def file(self) -> CollectorFile:

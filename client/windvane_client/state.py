@@ -103,7 +103,7 @@ class MemberState:
             raise ConfigurationError("The state folder cannot be written.") from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
-        return cls(folder)
+        return cls(folder.absolute())
 
     @classmethod
     def open(cls, folder: Path) -> MemberState:
@@ -116,7 +116,7 @@ class MemberState:
         if not (folder / "member.toml").is_file():
             raise ConfigurationError("No member is set up in this folder.")
         secure_folder(folder)
-        return cls(folder)
+        return cls(folder.absolute())
 
     # --- reading it ---
 

@@ -448,6 +448,12 @@ class RoundBurned(LedgerError):
     advice = "Wait for the next quarter. The round stays charged. Do not delete the ledger."
 
 
+class NumbersGone(LedgerError):
+    """The counts and noisy numbers of this round are deleted: they were shown once, or the round ended 45 days ago."""
+
+    advice = "Nothing to do: they exist nowhere any more. The own directions in words are kept."
+
+
 class RoundStopped(LedgerError):
     """This organisation has stopped the round itself: nothing will be drawn or sent for it."""
 

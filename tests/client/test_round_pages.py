@@ -100,21 +100,21 @@ def test_after_the_end_counts_and_noisy_numbers_are_shown_once(world: MemberWorl
         assert ledger.round(ROUND).noisy is None
         assert ledger.counts(ROUND) is None
         assert ledger.own_directions(ROUND), "the words stay"
-    assert "shown before" in shown.page("preview", "--after", ROUND, code=1)
+    assert "NumbersGone" in shown.page("preview", "--after", ROUND, code=1)
 
 
 def test_a_cell_of_fewer_than_ten_people_shows_no_count(world: MemberWorld, shown: Shown) -> None:
     submit(world, people=9)
     page = shown.page("preview", "--after", ROUND)
     assert "People with outcomes: too few" in page
-    assert "9 for" not in page
+    assert "9 and 0" not in page
     assert "comparisons with fewer than 10 people are not shown" in page
 
 
 def test_the_page_after_the_end_in_words(world: MemberWorld, shown: Shown) -> None:
     submit(world)
     page = shown.page("preview", "--after", ROUND)
-    for words in ("12 for, 0 against", "144 and 60", "137 and 137", "counts and noisy numbers are deleted"):
+    for words in ("12 and 0", "144 and 60", "137 and 137", "counts and noisy numbers are deleted"):
         assert words in page
 
 
@@ -158,6 +158,15 @@ def test_the_rehearsal_reads_and_changes_nothing(world: MemberWorld, shown: Show
     for words in ("INVENTED", "each time exactly the numbers with noise", "could not open it again"):
         assert words in page
     assert {path: path.read_bytes() for path in world.folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_state_folder_may_be_named_from_where_one_stands(
+    world: MemberWorld, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submit(world)
+    monkeypatch.chdir(world.folder.parent)
+    for words in (["rehearse"], ["preview", "--drawn", ROUND], ["preview", "--after", ROUND], ["status"]):
+        run(["member", words[0], "--state", world.folder.name, *words[1:]])
 
 
 def test_a_rehearsal_needs_an_agreement(world: MemberWorld, shown: Shown) -> None:
