@@ -433,3 +433,37 @@ def test_a_new_collector_file_replaces_the_old_one_and_keeps_what_was_read(world
     (world.folder / "states" / "taken" / "file").write_text("x")
     with pytest.raises(StateExists):
         world.collector("taken", world.logs("laptop", {"claude_code"}))
+
+
+# --- where a file lies says nothing ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", sorted(LOGS))
+def test_a_log_that_was_moved_renamed_or_rotated_counts_once(world: World, source: str) -> None:
+    (folder,) = world.logs("server", {source})
+    alone = world.agent(folder)
+    moved = world.folder / "elsewhere" / source
+    shutil.copytree(folder.path, moved)
+    for path in [one for one in moved.rglob("*") if one.is_file() and one.suffix in (".jsonl", ".csv")]:
+        if source not in ("cline", "codex", "mapping"):  # these say what they are by their name
+            path.rename(path.with_name("1-" + path.name))
+    assert world.agent(folder, LogFolder(str(moved), source)) == alone
+    shutil.rmtree(folder.path)
+    collect(world.state, NOW)
+    assert world.outcomes() == alone
+
+
+def test_rows_without_an_id_of_their_own_count_once_wherever_they_lie(world: World) -> None:
+    (folder,) = world.logs("server", {"claude_code"})
+    path = Path(folder.path) / "claude_code_SYNTHETIC.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        for name in ("uuid", "parentUuid", "logicalParentUuid"):
+            row.pop(name, None)
+        row.get("message", {}).pop("id", None)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    alone = world.agent(folder)
+    assert alone
+    copy = world.folder / "copy"
+    shutil.copytree(folder.path, copy)
+    assert world.agent(folder, LogFolder(str(copy), "claude_code")) == alone
