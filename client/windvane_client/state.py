@@ -345,9 +345,9 @@ def _settings_toml(settings: MemberSettings) -> str:
         f"address = {text(settings.address)}\n{ca}\n"
         "# A second place for the log's newest head, which shows a restored copy of this folder. Back it up apart.\n"
         f"second_place = {text(settings.second_place)}\n\n"
-        "# What is read; nothing else is opened. source: claude_code, codex, cline, litellm, open_webui, otlp or\n"
-        "# canonical. staff_id: whose logs they are, for sources that name no person (default: [machine] of\n"
-        "# people.toml).\n"
+        "# What is read; nothing else is opened. source: claude_code, codex, cline, gemini_cli, litellm, open_webui,\n"
+        "# langfuse, otlp, mapping or canonical. staff_id: whose logs they are, for sources that name no person\n"
+        "# (default: [machine] of people.toml).\n"
     ) + "".join(
         f"[[logs]]\npath = {text(one.path)}\nsource = {text(one.source)}\n"
         + (f"staff_id = {text(one.staff_id)}\n" if one.staff_id else "")

@@ -17,6 +17,8 @@ from windvane_client.readers.claude_code import ClaudeCodeReader
 from windvane_client.readers.cline import ClineReader
 from windvane_client.readers.cline_files import companion, program
 from windvane_client.readers.codex import CodexReader
+from windvane_client.readers.gemini_cli import CHATS, GeminiCliReader
+from windvane_client.readers.langfuse import LangfuseReader
 from windvane_client.readers.litellm import LiteLLMReader
 from windvane_client.readers.mapping import MappingReader
 from windvane_client.readers.mapping_file import beside
@@ -46,6 +48,8 @@ _ALL: tuple[Reader, ...] = (
     ClineReader(),
     LiteLLMReader(),
     OpenWebUIReader(),
+    LangfuseReader(),
+    GeminiCliReader(),
     CanonicalReader(),
     MappingReader(),
     OtlpReader(),
@@ -53,7 +57,7 @@ _ALL: tuple[Reader, ...] = (
 )
 READERS: Mapping[str, Reader] = {one.source: one for one in _ALL}
 
-MACHINE_SOURCES = frozenset({"claude_code", "codex", "cline"})
+MACHINE_SOURCES = frozenset({"claude_code", "codex", "cline", "gemini_cli"})
 """Sources that log no person: their logs are those of the machine's own person."""
 
 
@@ -74,11 +78,13 @@ def context_for(
 ) -> ReadContext:
     """The context of one log file; `now` in µs UTC. Further fields (rules, aliases) are set by the caller.
 
-    The log folder of a subagent file is its project's folder, not `subagents`.
+    The log folder of a subagent file is its project's folder, not `subagents`; that of Gemini CLI's `chats` likewise.
     """
     folder = path.parent
     if folder.name == "subagents":
         folder = folder.parent.parent
+    elif folder.name == CHATS:
+        folder = folder.parent
     return ReadContext(
         ids=ids,
         catalogue=catalogue,

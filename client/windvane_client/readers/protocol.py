@@ -164,6 +164,8 @@ class ReadContext:
     skip_agent: Callable[[str], bool] | None = None
     """True for a program whose own logs are collected too: a gateway's reader drops its rows."""
     tools: ToolClasses = field(default_factory=lambda: BUILTIN_TOOLS)
+    scores: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """[scores] of rules.toml: name of a score to (its value as written, outcome)."""
     tool_markers: Mapping[bytes, str] = field(default_factory=dict)
     """[tool_markers] of rules.toml: first bytes of an error result (at most 80) to a tool outcome."""
 
