@@ -18,7 +18,16 @@ from typing import BinaryIO
 
 import msgspec
 
-from windvane_client.readers import READERS, canonical_rows, cline_files, codex, gemini_cli, langfuse_rows, litellm_rows
+from windvane_client.readers import (
+    READERS,
+    canonical_rows,
+    cline_files,
+    codex,
+    duckdb_rows,
+    gemini_cli,
+    langfuse_rows,
+    litellm_rows,
+)
 from windvane_client.readers.claude_code import default_roots
 from windvane_client.readers.claude_rows import KNOWN, NONE
 from windvane_client.readers.csv_rows import Table
@@ -53,6 +62,7 @@ PACKED = Refusal(
 NO_MAPPING = Refusal(
     "a Parquet file says nothing of what its columns mean", "put a mapping.toml beside it (docs/sources/mapping.md)"
 )
+NO_DUCKDB = Refusal("Parquet files are read with DuckDB, which is not installed", "pip install 'windvane[duckdb]'")
 UNREADABLE = Refusal("it cannot be opened for reading", "check the rights of the file and run the command again")
 OPTED_OUT = Refusal("this person has opted out", "nothing to do: these logs are never opened")
 
@@ -186,7 +196,8 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
         ConfigurationError: a wrong mapping.toml lies beside the file.
     """
     if mapped(path):
-        return "mapping", None
+        needs = path.name.endswith(".parquet") and not duckdb_rows.installed()
+        return "mapping", NO_DUCKDB if needs else None
     if path.name.endswith(PACKED_SUFFIXES):
         return None, PACKED
     if path.name.endswith(".parquet"):

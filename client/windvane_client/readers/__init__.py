@@ -96,5 +96,6 @@ def context_for(
         session_hint=path.name.split(".", 1)[0],
         companion=beside(path) if facts.source == MappingReader.source else companion(path),
         program=program(path),
+        path=path,
         offset=offset,
     )

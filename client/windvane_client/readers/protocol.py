@@ -156,6 +156,8 @@ class ReadContext:
     program: str = ""
     """Program whose folder the file lies in, where one format has several; a word of the closed list of clients."""
     rows: Rows = field(default_factory=Rows)
+    path: Path | None = None
+    """The file itself, for formats that a library must open (Parquet, very large CSV); no reader opens it."""
     offset: int = 0
     final: bool = False
     """The file is finished: a last line without newline is tried, and counted as `truncated` if it does not parse."""
