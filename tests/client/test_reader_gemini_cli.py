@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reader_support import IDS, KEY, NOW, context, lines, of, read
 from windvane_client.catalogue_builtin import builtin_catalogue
@@ -233,6 +236,39 @@ def test_a_grown_file_gives_only_what_is_new_and_hangs_it_on_the_old():
     assert (kinds_of(events), later.rows.read) == (["Prompt"], 1)
     assert events[0].parent == before[-1].key
     assert events[0].conv == before[0].conv
+
+
+STEPS = [
+    message(0), answer(5, tool("a", None)), answer(5, tool("a")), message(60), answer(65, tool("b", "error")),
+    {"$rewindTo": "m60"}, message(120), {"$set": {"lastUpdated": CANARY}}, answer(125, tool("c")), answer(130),
+]  # fmt: skip
+
+
+@given(st.integers(0, 4000), st.integers(0, 4000), st.booleans(), st.booleans())
+def test_however_a_session_is_read_in_pieces_it_is_the_same_session(first, second, crlf, twice):
+    raw = lines([HEAD, *STEPS])
+    if crlf:
+        raw = raw.replace(b"\n", b"\r\n")
+    with EventStore.temporary() as store:
+        offset = 0
+        for at in [*sorted((min(first, len(raw)), min(second, len(raw)))), len(raw)]:
+            ctx = context("gemini_cli", offset=offset)
+            store.add(read(raw[:at], ctx)[0])
+            offset = ctx.offset
+        if twice:
+            store.add(read(raw, context("gemini_cli"))[0])
+        assert store.counts() == {"prompt": 3, "call": 4, "tool": 3, "turn_end": 1}
+        facts = read_person(store, IDS.machine(), window=(0, NOW), rules=Rules(), ids_key=KEY, now=NOW)
+        assert [dict(one.totals.tools) for one in [facts]] == [{"ok": 2}]
+
+
+def test_a_packed_session_is_the_same_session(tmp_path):
+    raw = lines([HEAD, *STEPS])
+    path = tmp_path / "session-1.jsonl.gz"
+    path.write_bytes(gzip.compress(raw))
+    with open_log(path) as stream:
+        packed = list(READERS["gemini_cli"].read(stream, context("gemini_cli")))
+    assert packed == read(raw, context("gemini_cli"))[0]
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'{\n "sessionId": "s"\n}', b"[\n]", b'{\n "messages": 7\n}', b"[\n1, 2"])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from pathlib import Path
@@ -309,6 +310,28 @@ def test_lines_go_on_where_the_last_run_stopped():
         once, _ = read_rows(whole, context("langfuse"))
         assert [event.key for event in before + after] == [event.key for event in once]
         assert first.rows.read + second.rows.read == 3
+
+
+def test_split_packed_or_with_other_line_ends_it_is_the_same_export(tmp_path):
+    rows = [flat(observation(n, kind)) for n, kind in enumerate(["AGENT", "GENERATION", "TOOL", "GENERATION"])]
+    once, _ = read_rows(lines(rows), context("langfuse"))
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(lines(rows)))
+    with open_log(path) as stream:
+        assert list(READERS["langfuse"].read(stream, context("langfuse"))) == once
+    assert read_rows(lines(rows).replace(b"\n", b"\r\n"), context("langfuse"))[0] == once
+    for at in range(5):
+        parts = [read_rows(lines(part), context("langfuse"))[0] for part in (rows[:at], rows[at:], rows)]
+        with EventStore.temporary() as store:
+            for part in parts:
+                store.add(part)
+            assert store.counts() == {"call": 2, "tool": 1}
+
+
+def test_a_trace_without_observations_and_one_that_is_none_are_told_apart():
+    events, ctx = read({"trace": trace()["trace"]})
+    assert (events, ctx.rows.read, ctx.rows.rejected) == ([], 1, 0)
+    assert read({"trace": CANARY, "observations": []})[1].rows.reasons == {"not_an_object": 1}
 
 
 def test_no_text_is_in_events_counts_or_facts():

@@ -127,7 +127,7 @@ class _File:
         if row is None or (row.type is not None and row.type not in rows.TYPES):
             self._context.rows.read += 1
             self._context.rows.unknown += 1
-        elif row.observations is not None or row.scores is not None:
+        elif row.observations is not None or row.scores is not None or (row.trace is not rows.NONE and not row.source):
             yield from self._whole(row)
         elif row.source in rows.SCORE_SOURCES and (row.value is not rows.NONE or row.string_value is not rows.NONE):
             trace = _ROW.decode(bytes(row.trace)) if bytes(memoryview(row.trace)[:1]) == b"{" else row
