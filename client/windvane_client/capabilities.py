@@ -173,6 +173,8 @@ CAPABILITIES: Mapping[str, Capability] = {
     "otlp/openinference": _SPANS,
     "otlp/vercel_ai": _SPANS,
 }
+NAMES_NO_MODE = frozenset({"gemini_cli", "langfuse", "open_webui"})
+"""Sources whose prompts never say whether a person was there: only the organisation can."""
 NOTHING = Capability(
     completion=False, switch=None, tools=None, infra=False, blind=None, causes=False, default_kind="other"
 )
