@@ -130,6 +130,37 @@ def test_what_never_ended_is_neither_answer_nor_result():
     assert [(type(e).__name__, e.outcome, e.result_ts) for e in events] == [("Tool", "no_result", None)]
 
 
+EVIDENCE = {
+    "level": ["Prompt", "Tool unclassified"],
+    "endTime": ["Prompt", "Tool no_result"],
+    "model": ["Prompt", "Call unknown", "Tool ok"],
+    "name": ["Prompt", "Call gpt-5.2", "Tool ok"],
+}
+
+
+@pytest.mark.parametrize("field", sorted(EVIDENCE))
+def test_without_its_evidence_a_signal_is_unknown_and_never_a_success(field):
+    parts = [observation(1), observation(2, "TOOL")]
+    for part in parts:
+        del part[field]
+    events, ctx = read(trace(*parts), rules=RULES.replace("desk", CANARY))
+    told = [" ".join([type(e).__name__, *(getattr(e, name) for name in ("served", "outcome") if hasattr(e, name))])
+            for e in events]  # fmt: skip
+    assert told == EVIDENCE[field]
+    assert ctx.rows.rejected == 0
+
+
+def test_without_sessions_tags_or_scores_there_is_no_work_to_compare():
+    told = json.loads(FIXTURE.read_text("utf-8"))
+    for gone in ("sessionId", "tags", "userId"):
+        less = [{**one, "trace": {name: v for name, v in one["trace"].items() if name != gone}} for one in told]
+        # Without a user all of it is the one person of a preview; nobody's in an organisation.
+        ids = KeyedIds(KEY, parse_people('[[person]]\nstaff_id = "s"\nids = ["langfuse:u1"]\n'))
+        assert outcomes(parse_rules(RULES), json.dumps(less).encode(), ids=ids) == {}, gone
+    less = [{**one, "trace": {**one["trace"], "scores": []}} for one in told]
+    assert {key[0] for key in outcomes(parse_rules(RULES), json.dumps(less).encode())} == {"tool_reliability"}
+
+
 def test_a_trace_is_nobodys_prompt_unless_the_organisation_says_that_people_are_there():
     events, ctx = read(trace(observation()))
     assert kinds_of(events) == ["Call"]
@@ -349,8 +380,8 @@ def test_no_text_is_in_events_counts_or_facts():
 # --- outcomes ---------------------------------------------------------------------------------------------------------
 
 
-def outcomes(rules: Rules, raw: bytes | None = None) -> dict[tuple[str, ...], tuple[int, int]]:
-    ctx = context_for(FIXTURE, ids=IDS, catalogue=builtin_catalogue(), now=NOW, facts=SampleFacts("langfuse"))
+def outcomes(rules: Rules, raw: bytes | None = None, *, ids: KeyedIds = IDS) -> dict[tuple[str, ...], tuple[int, int]]:
+    ctx = context_for(FIXTURE, ids=ids, catalogue=builtin_catalogue(), now=NOW, facts=SampleFacts("langfuse"))
     ctx.key_mode, ctx.scores, ctx.kind_rule = rules.key_mode, rules.scores, rules.kind_rule
     with EventStore.temporary() as store:
         if raw is None:

@@ -30,7 +30,7 @@ GOOD = {
     "gemini_cli": {"id": "m", "timestamp": "2026-03-01T10:00:00Z", "type": "user", "content": CANARY},
     "langfuse": {
         "id": "o", "traceId": "t", "type": "GENERATION", "startTime": "2026-03-01T10:00:00Z", "input": CANARY,
-        "endTime": "2026-03-01T10:00:00Z",
+        "endTime": "2026-03-01T10:00:00Z", "level": "DEFAULT",
     },
     "canonical": {"v": 1, "k": "prompt", "person": "p", "conv": "c", "ts": "2026-03-01T10:00:00Z", "origin": "human"},
 }  # fmt: skip

@@ -3,6 +3,7 @@
 
 Rules kept here:
 * a call is an observation of type GENERATION, by its own id; every other type is a wrapper, also with a model or usage;
+* without its end or its level nobody knows whether a call was answered or a tool worked: it is neither;
 * a conversation is a `sessionId`, never anything in free metadata; tools among a call's inputs are definitions;
 * a trace is a person's turn only where the organisation declares that people are at the keyboard; else nobody's prompt;
 * a retry looks like any other call, so faults are unknown; a score is an outcome only where the organisation names it,
@@ -286,7 +287,7 @@ class _File:
         facts.any_row = facts.any_call_row = facts.any_tool_row = True
         facts.saw_attempts(False)
         turn = self._ids.key("langfuse/trace", row.of_trace) if row.of_trace else None
-        if row.type == rows.CALL and end is not None:
+        if row.type == rows.CALL and end is not None and row.level:
             made = self._at(head, "observation", row.id or "", end)
             family = self._context.catalogue.resolve(row.served or None, self._context.aliases)
             if family == SYNTHETIC:
@@ -298,7 +299,8 @@ class _File:
         if row.type == rows.TOOL:
             made = self._at(head, "observation", row.id or "", start)
             kind, origin = self._context.tools.classify(row.name or "")
-            outcome = "no_result" if end is None else "failed" if row.level == rows.ERROR else "ok"
+            outcome = "failed" if row.level == rows.ERROR else "ok" if row.level else "unclassified"
+            outcome = "no_result" if end is None else outcome
             return [
                 Tool(**made, turn=turn, family=UNKNOWN, tool_class=kind, outcome=outcome, origin=origin, result_ts=end)
             ]
