@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +24,16 @@ def not_run(what: str, install: str) -> None:
     if os.environ.get("CI"):
         pytest.fail(message)
     pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def duckdb() -> ModuleType:
+    """The optional extra that reads Parquet."""
+    try:
+        return importlib.import_module("duckdb")
+    except ImportError:
+        not_run("DuckDB is missing", "pip install 'windvane[duckdb]'")
+        raise
 
 
 @pytest.fixture(scope="session")

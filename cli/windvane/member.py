@@ -328,14 +328,13 @@ def _log_folder(text: str) -> LogFolder:
 def _usual_logs() -> tuple[LogFolder, ...]:
     import os
 
-    from windvane_client.preview_sources import USUAL_PLACES
-    from windvane_client.readers.claude_code import default_roots
+    from windvane_client.preview_sources import usual_roots
     from windvane_client.settings import LogFolder
 
-    home = Path.home()
-    claude = (LogFolder(str(one)) for one in default_roots(home, os.environ.get("CLAUDE_CONFIG_DIR")))
-    others = ((source, home / place) for source, places in USUAL_PLACES.items() for place in places)
-    return (*claude, *(LogFolder(str(path), source) for source, path in others if path.is_dir()))
+    usual = usual_roots(Path.home(), os.environ)
+    claude = (LogFolder(str(one)) for one in usual.pop("claude_code"))
+    others = (LogFolder(str(path), source) for source, places in usual.items() for path in places if path.is_dir())
+    return (*claude, *others)
 
 
 def _people(path: Path | None, staff_id: str | None) -> str | None:

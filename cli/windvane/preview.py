@@ -141,22 +141,20 @@ def _existing(paths: list[Path]) -> list[Path]:
 
 def _plan(paths: list[Path], source: str | None, setup: Setup, *, apart: bool) -> list[Sample]:
     from windvane_client.preview import Sample, plan_paths, plan_source, plan_usual
-    from windvane_client.preview_sources import source_named
-    from windvane_client.readers.claude_code import default_roots
+    from windvane_client.preview_sources import source_named, usual_roots
 
-    config_dirs = os.environ.get("CLAUDE_CONFIG_DIR")
     if source is None:
         if paths:
             return plan_paths(paths, setup, apart=apart)
-        return plan_usual(Path.home(), config_dirs, setup, apart=apart)
+        return plan_usual(Path.home(), os.environ, setup, apart=apart)
     name, refusal = source_named(source)
     if refusal is not None:
         return [Sample(name, paths, refusal)]
     if not paths:
         if setup.is_member:
             paths = [Path(folder.path) for folder in setup.folders if folder.source == name]
-        elif name == "claude_code":
-            paths = default_roots(Path.home(), config_dirs)
+        elif name in (usual := usual_roots(Path.home(), os.environ)):
+            paths = usual[name]
         else:
             raise typer.BadParameter(f"{name} has no usual place; name a file or a folder", param_hint="PATH")
     return [plan_source(name, paths, setup)]

@@ -34,6 +34,8 @@ class Capability:
     prompts: bool = True
     """False: a gateway, which sees requests and no turns; its faults count by themselves (`gateways`)."""
     offers: bool = False
+    credits_turn: bool = False
+    """True: a tool call does not name the answer it came from; the only family that answered in its turn made it."""
 
 
 _SPANS = Capability(
@@ -129,6 +131,27 @@ CAPABILITIES: Mapping[str, Capability] = {
         causes=True,
         default_kind="other",
     ),
+    # A trace is a request of some program; only a score that the organisation names says how it ended.
+    "langfuse": Capability(
+        completion=True,
+        switch=None,
+        tools=Basis.BIT,
+        infra=False,
+        blind=None,
+        causes=False,
+        default_kind="other",
+        credits_turn=True,
+    ),
+    # Retries, turn ends and the cause of a change of model are not written.
+    "gemini_cli": Capability(
+        completion=False,
+        switch=None,
+        tools=Basis.BIT,
+        infra=False,
+        blind=None,
+        causes=False,
+        default_kind="coding",
+    ),
     "otlp/claude_code": Capability(
         completion=False,  # only an abandonment would show
         switch=Basis.INFERRED,
@@ -160,6 +183,8 @@ CAPABILITIES: Mapping[str, Capability] = {
     "otlp/openinference": _SPANS,
     "otlp/vercel_ai": _SPANS,
 }
+NAMES_NO_MODE = frozenset({"gemini_cli", "langfuse", "open_webui"})
+"""Sources whose prompts never say whether a person was there: only the organisation can."""
 NOTHING = Capability(
     completion=False, switch=None, tools=None, infra=False, blind=None, causes=False, default_kind="other"
 )

@@ -31,7 +31,7 @@ from windvane_client.evidence import micros, retired_until
 from windvane_client.ids import FirstStepIds
 from windvane_client.people import People, staff_id_text
 from windvane_client.readers import MACHINE_SOURCES, ReadContext, SampleFacts, context_for, reader
-from windvane_client.readers.files import open_log
+from windvane_client.readers.files import open_log, packed_logs
 from windvane_client.rules import Rules, load_rules
 from windvane_client.settings import LogFolder
 from windvane_client.state import MemberState
@@ -153,6 +153,8 @@ def read_logs(
         for source in sources
         for path in reader(source.folder.source).discover(_roots(source))
     ]
+    if any(packed_logs(_roots(source)) for source in sources):
+        report.warnings.append("Some logs are compressed in a way that is not read: unpack them, or use .gz.")
     total, done, seen = sum(one.size for one in found), 0, set[bytes]()
     tools = ToolClasses(setup.rules.tools)
     for group in _groups(found):
@@ -277,6 +279,7 @@ def _context(path: Path, source: _Source, setup: CollectSetup, tools: ToolClasse
     context.skip_agent = rules.skips_agent
     context.tools = tools
     context.tool_markers = rules.tool_markers
+    context.scores = rules.scores
     return context
 
 

@@ -2,7 +2,8 @@
 """One conversation written by two programs: each kind of event from the first of them that tells it.
 
 Rules kept here:
-* a transcript comes before telemetry, telemetry before a gateway: one prompt is never two turns;
+* a transcript comes before telemetry, telemetry before a gateway: one prompt is never two turns; of Gemini CLI the
+  telemetry comes first, since its session files name no mode;
 * what only the later one tells (the failed attempts of Codex) is taken from there;
 * decided inside one conversation of one person, by the kinds of event that are there, never by their content;
 * events without a conversation are no conversation together: none of them stands for another.
@@ -14,7 +15,8 @@ from collections.abc import Sequence
 
 from windvane_client.events import AnyEvent, Gap
 
-_GATEWAYS = frozenset({"litellm", "langfuse", "mapping"})
+_AFTER_TELEMETRY = frozenset({"litellm", "langfuse", "mapping", "gemini_cli"})
+"""Gateways, and the session files of Gemini CLI: its telemetry says more, above all whether a person is there."""
 
 
 def first_tellers(events: Sequence[AnyEvent]) -> list[AnyEvent]:
@@ -36,4 +38,4 @@ def _kind(event: AnyEvent) -> str:
 def _rank(source: str) -> int:
     if source.startswith("otlp"):
         return 1
-    return 2 if source in _GATEWAYS else 0
+    return 2 if source in _AFTER_TELEMETRY else 0

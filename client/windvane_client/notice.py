@@ -60,6 +60,17 @@ SOURCES: Mapping[str, SourceWords] = {
         "which user rated or voted, when, between which models, and for chats when which model answered and its rating",
         "the chats themselves, titles, comments and reasons",
     ),
+    "langfuse": SourceWords(
+        "Traces of Langfuse",
+        "the user's id and the session of a trace, when a model or a tool was called and whether that failed, which "
+        "model it was, tags, and scores whose names our own rules list",
+        "inputs, outputs, metadata, comments and error texts",
+    ),
+    "gemini_cli": SourceWords(
+        "Session files of Gemini CLI",
+        "when a prompt, an answer or a tool call happened, which model answered, and whether the tool call succeeded",
+        "the words of prompts and answers, thoughts, summaries, tool arguments and outputs, folders",
+    ),
     "otlp": SourceWords(
         "Telemetry of AI programs (OpenTelemetry files)",
         "the user's address or id in the record, the time, the model, whether a call, an attempt or a tool failed, and "

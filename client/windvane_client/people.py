@@ -34,7 +34,7 @@ default = "drop"
 # "staff-id": the person field of canonical JSONL files already is a staff id. Leave it out otherwise.
 # canonical = "staff-id"
 
-# Log files of this machine's own programs (Claude Code, Codex, Cline) belong to this person.
+# Log files of this machine's own programs (Claude Code, Codex, Cline, Gemini CLI) belong to this person.
 # [machine]
 # staff_id = "s-1042"
 

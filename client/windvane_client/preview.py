@@ -12,7 +12,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,16 +29,16 @@ from windvane_client.preview_sources import (
     LOG_SUFFIXES,
     NO_READER,
     OPTED_OUT,
+    PACKED,
     UNREADABLE,
-    USUAL_PLACES,
     Refusal,
     others_at_home,
     recognise,
+    usual_roots,
 )
-from windvane_client.readers import MACHINE_SOURCES, SampleFacts, context_for, reader
-from windvane_client.readers.claude_code import default_roots
+from windvane_client.readers import MACHINE_SOURCES, SampleFacts, context_for, gemini_cli, reader
 from windvane_client.readers.cline_files import beside_task, session_of
-from windvane_client.readers.files import find_logs, open_log
+from windvane_client.readers.files import find_logs, open_log, packed_logs
 from windvane_client.signals import read_person
 from windvane_client.store import EventStore
 from windvane_client.tool_classes import ToolClasses
@@ -57,7 +57,8 @@ class Sample:
     """Files of one source that are read as one: a session with its subagents, or all that one --source was given for.
 
     `refused`: nothing was read, and why. `person`: whose logs these are, for sources that name nobody. `gaps`: what the
-    reader could not see, by word of the closed list. `observed`, `missing`: the summing up, where it was asked for.
+    reader could not see, by word of the closed list. `packed`: files in a compression that is not
+    read. `observed`, `missing`: the summing up, where it was asked for.
     """
 
     source: str | None
@@ -68,6 +69,7 @@ class Sample:
     facts: SampleFacts = field(default_factory=lambda: SampleFacts(""))
     gaps: Counter[str] = field(default_factory=Counter)
     unreadable: int = 0
+    packed: int = 0
     observed: Observed | None = None
     missing: list[str] = field(default_factory=list)
 
@@ -80,7 +82,11 @@ def plan_source(source: str, paths: Sequence[Path], setup: Setup) -> Sample:
     person, opted_out = _owner(source, paths[0] if paths else None, setup)
     if opted_out:
         return Sample(source, [], OPTED_OUT)
-    return Sample(source, list(reader(source).discover(paths)), person=person, facts=SampleFacts(source))
+    packed = packed_logs(paths)
+    files = [path for path in reader(source).discover(paths) if path not in packed]
+    if packed and not files:
+        return Sample(source, packed, PACKED)
+    return Sample(source, files, person=person, facts=SampleFacts(source), packed=len(packed))
 
 
 def plan_paths(paths: Sequence[Path], setup: Setup, *, apart: bool) -> list[Sample]:
@@ -93,19 +99,22 @@ def plan_paths(paths: Sequence[Path], setup: Setup, *, apart: bool) -> list[Samp
     return plan.samples
 
 
-def plan_usual(home: Path, config_dirs: str | None, setup: Setup, *, apart: bool) -> list[Sample]:
-    """The member's configured folders; without set-up the usual places of the home folder. `apart`: as `plan_paths`."""
+def plan_usual(home: Path, environment: Mapping[str, str], setup: Setup, *, apart: bool) -> list[Sample]:
+    """The member's configured folders; without set-up the usual places of the home folder, or where the programs' own
+    variables of the environment moved them. `apart`: as `plan_paths`."""
     plan = _Plan(setup, apart)
     if setup.is_member:
         for folder in setup.folders:
             for path in reader(folder.source).discover([Path(folder.path)]):
                 plan.place(folder.source, None, path)
+            for path in packed_logs([Path(folder.path)]):
+                plan.place(folder.source, PACKED, path)
         return plan.samples
-    for path in reader("claude_code").discover(default_roots(home, config_dirs)):
-        plan.place("claude_code", None, path)
-    for source, places in USUAL_PLACES.items():
-        for path in reader(source).discover([home / place for place in places]):
+    for source, places in usual_roots(home, environment).items():
+        for path in reader(source).discover(places):
             plan.place(source, None, path)
+        for path in packed_logs(places):
+            plan.place(source, PACKED, path)
     return [*plan.samples, *(Sample(name, [], NO_READER) for name in others_at_home(home))]
 
 
@@ -130,6 +139,7 @@ class _Plan:
         if self._apart and refusal is not OPTED_OUT:
             session = session_of(path) if source == "cline" else path
             session = _session(path) if source == "claude_code" else session
+            session = gemini_cli.session_of(path) if source == "gemini_cli" else session
         group = (source, refusal, person, session)
         sample = self._by_group.get(group)
         if sample is None:
@@ -213,6 +223,7 @@ def _read_file(
     context.skip_agent = setup.rules.skips_agent
     context.tools = ToolClasses(setup.rules.tools)
     context.tool_markers = setup.rules.tool_markers
+    context.scores = setup.rules.scores
     gaps: Counter[str] = Counter()
     try:
         with open_log(path) as stream, store.transaction():
@@ -298,7 +309,7 @@ def gaps_of(samples: Sequence[Sample]) -> list[str]:
     words = {word for sample in samples for word in sample.gaps}
     if any(sample.rows.unknown for sample in samples):
         words.add("rows_unknown")
-    if any(sample.unreadable for sample in samples):
+    if any(sample.unreadable or sample.packed for sample in samples):
         words.add("files_missing")
     return sorted(words)
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
-from windvane_client.capabilities import capability
+from windvane_client.capabilities import NAMES_NO_MODE, capability
 from windvane_client.observed import ALL_TIME
 from windvane_client.outcomes_table import rows_of
 from windvane_client.preview import LEAST_PEOPLE, Sample
@@ -223,7 +223,8 @@ def next_step(samples: Sequence[Sample], own: Own | None, found: Sequence[Lean],
             "A gateway shows requests, not work: only how models recover from faults can count, for keys that "
             'rules.toml names under [modes] interactive_keys, and with a kind of work ([[kind]] source = "litellm").'
         )
-    return _about_work(own, found, setup)
+    silent = {sample.source for sample in read} & NAMES_NO_MODE
+    return _about_work(own, found, setup, sorted(source for source in silent if source is not None))
 
 
 def _nothing_found(samples: Sequence[Sample], setup: Setup) -> str:
@@ -236,12 +237,13 @@ def _nothing_found(samples: Sequence[Sample], setup: Setup) -> str:
         return "The folders of member.toml hold no logs: correct the paths under [[logs]], or wait for the first logs."
     return (
         "No logs were found: Claude Code keeps its transcripts in .claude/projects of your home, Codex in "
-        ".codex/sessions, Cline and Roo in the editor's globalStorage; canonical JSONL has "
+        ".codex/sessions, Gemini CLI in .gemini/tmp, Cline and Roo in the editor's globalStorage; canonical JSONL has "
         "no usual place; name yours: `windvane member preview FOLDER`."
     )
 
 
-def _about_work(own: Own, found: Sequence[Lean], setup: Setup) -> str:
+def _about_work(own: Own, found: Sequence[Lean], setup: Setup, silent: Sequence[str]) -> str:
+    """`silent`: sources among the logs that never say whether a person worked."""
     modes = own.modes
     if not own.rows and not modes["interactive"]:
         if own.programs and not modes["unknown"]:
@@ -249,6 +251,11 @@ def _about_work(own: Own, found: Sequence[Lean], setup: Setup) -> str:
         if not own.episodes:
             return (
                 "No prompt of a person is in these logs, so there is no work to compare: preview logs of conversations."
+            )
+        if silent:
+            return (
+                f"Mode unknown: {' and '.join(silent)} never says whether a person or a program worked; where only "
+                "people do, declare it in rules.toml under [modes] interactive_keys (docs/sources)."
             )
         return (
             "Mode unknown: these logs do not say whether a person or a program worked (older Claude Code has no field "

@@ -18,17 +18,28 @@ from typing import BinaryIO
 
 import msgspec
 
-from windvane_client.readers import READERS, canonical_rows, cline_files, codex, collected_rows, litellm_rows
+from windvane_client.readers import (
+    READERS,
+    canonical_rows,
+    cline_files,
+    codex,
+    collected_rows,
+    duckdb_rows,
+    gemini_cli,
+    langfuse_rows,
+    litellm_rows,
+)
+from windvane_client.readers.claude_code import default_roots
 from windvane_client.readers.claude_rows import KNOWN, NONE
 from windvane_client.readers.csv_rows import Table
-from windvane_client.readers.files import open_log
+from windvane_client.readers.files import PACKED_SUFFIXES, open_log
 from windvane_client.readers.lines import LineDecoder, Lines, Rejected
 from windvane_client.readers.mapping_file import reads as mapped
 from windvane_client.readers.values import TABLE, VALUES, Values, framing
 from windvane_privacy.errors import ConfigurationError, UnsupportedSource
 
 MAX_SNIFFED_LINES = 200
-LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".traj")
+LOG_SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz", ".csv", ".csv.gz", ".parquet", ".traj", *PACKED_SUFFIXES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,13 @@ NO_READER = Refusal(
 NOT_RECOGNISED = Refusal(
     "none of its first rows is of a form that a reader knows", "name what it is with --source, or leave it out"
 )
+PACKED = Refusal(
+    "it is compressed in a way that is not read", "unpack it, or compress it as .gz, and run the command again"
+)
+NO_MAPPING = Refusal(
+    "a Parquet file says nothing of what its columns mean", "put a mapping.toml beside it (docs/sources/mapping.md)"
+)
+NO_DUCKDB = Refusal("Parquet files are read with DuckDB, which is not installed", "pip install 'windvane[duckdb]'")
 UNREADABLE = Refusal("it cannot be opened for reading", "check the rights of the file and run the command again")
 OPTED_OUT = Refusal("this person has opted out", "nothing to do: these logs are never opened")
 
@@ -72,8 +90,8 @@ REFUSED: Mapping[str, Refusal] = {
 }
 """Sources that no version will read."""
 NOT_BUILT = frozenset({
-    "langfuse", "gemini_cli", "continue", "openhands",
-    "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey", "cloudflare", "openrouter", "envoy",
+    "continue", "openhands", "opencode", "aider", "librechat", "langsmith", "mlflow", "helicone", "portkey",
+    "cloudflare", "openrouter", "envoy",
 })  # fmt: skip
 """Known sources without a reader in this version."""
 _OTHER_NAMES = {
@@ -86,14 +104,11 @@ _OTHER_NAMES = {
     "kong": "access_log",
 }
 USUAL_PLACES_OF_OTHERS: Mapping[str, tuple[str, ...]] = {
-    "gemini_cli": (".gemini/tmp",),
     "continue": (".continue/dev_data",),
     "openhands": (".openhands/conversations",),
     "opencode": (".local/share/opencode",),
 }
 """Where the programs of `NOT_BUILT` keep their logs, below the home folder."""
-USUAL_PLACES: Mapping[str, tuple[str, ...]] = {"codex": codex.USUAL_PLACES, "cline": cline_files.USUAL_PLACES}
-"""Where programs keep the logs that are read, below the home folder (Claude Code: `readers.claude_code`)."""
 _BY_NAME = (
     ("*.traj", "swe_agent"),
     ("rollout-*.jsonl*", "codex"),
@@ -122,6 +137,18 @@ def source_named(text: str) -> tuple[str, Refusal | None]:
     )
 
 
+def usual_roots(home: Path, environment: Mapping[str, str]) -> dict[str, list[Path]]:
+    """Source to the folders in which its program keeps its logs, also where its own variable moved them."""
+    codex_home = Path(environment.get("CODEX_HOME") or home / ".codex")
+    gemini_home = Path(environment.get("GEMINI_CLI_HOME") or home)
+    return {
+        "claude_code": default_roots(home, environment.get("CLAUDE_CONFIG_DIR")),
+        "codex": [codex_home / folder for folder in codex.FOLDERS],
+        "cline": [home / place for place in cline_files.USUAL_PLACES],
+        "gemini_cli": [gemini_home / place for place in gemini_cli.USUAL_PLACES],
+    }
+
+
 def others_at_home(home: Path) -> list[str]:
     """Sources without a reader whose usual folder exists below the home folder; nothing is opened."""
     return [name for name, places in USUAL_PLACES_OF_OTHERS.items() if any((home / place).is_dir() for place in places)]
@@ -136,6 +163,14 @@ class _First(msgspec.Struct):
     message: msgspec.Raw = NONE
     payload: msgspec.Raw = NONE
     uuid: msgspec.Raw = NONE
+    source: str | None = None
+    projectHash: msgspec.Raw = NONE
+    trace: msgspec.Raw = NONE
+    traceId: msgspec.Raw = NONE
+    trace_id: msgspec.Raw = NONE
+    start_time: msgspec.Raw = NONE
+    observations: msgspec.Raw = NONE
+    scores: msgspec.Raw = NONE
     sessionId: msgspec.Raw = NONE
     startTime: msgspec.Raw = NONE
     call_type: msgspec.Raw = NONE
@@ -152,6 +187,7 @@ class _First(msgspec.Struct):
 
 
 _DECODER = LineDecoder(_First)
+_PAGE = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def recognise(path: Path) -> tuple[str | None, Refusal | None]:
@@ -161,7 +197,12 @@ def recognise(path: Path) -> tuple[str | None, Refusal | None]:
         ConfigurationError: a wrong mapping.toml lies beside the file.
     """
     if mapped(path):
-        return "mapping", None
+        needs = path.name.endswith(".parquet") and not duckdb_rows.installed()
+        return "mapping", NO_DUCKDB if needs else None
+    if path.name.endswith(PACKED_SUFFIXES):
+        return None, PACKED
+    if path.name.endswith(".parquet"):
+        return None, NO_MAPPING
     for pattern, source in _BY_NAME:
         if fnmatchcase(path.name, pattern):
             return source, None if source in READERS else REFUSED.get(source, NO_READER)
@@ -212,6 +253,10 @@ def _source_of(line: bytes | None) -> str | None:
         return "canonical"
     if row.startTime is not NONE and row.call_type is not NONE:
         return "litellm"
+    if row.projectHash is not NONE and row.sessionId is not NONE:
+        return "gemini_cli"
+    if _of_langfuse(row):
+        return "langfuse"
     if row.user_id is not NONE and ((row.data is not NONE and row.meta is not NONE) or row.chat is not NONE):
         return "open_webui"
     if row.type == "chats" and row.items is not NONE:
@@ -222,3 +267,18 @@ def _source_of(line: bytes | None) -> str | None:
     if row.type in KNOWN and (linked or row.message is not NONE):
         return "claude_code"
     return "claude_code" if row.type is None and row.message is not NONE and row.k is None else None
+
+
+def _of_langfuse(row: _First) -> bool:
+    if row.observations is not NONE:
+        return row.trace is not NONE or row.scores is not NONE
+    if row.traceId is not NONE or row.trace_id is not NONE:
+        timed = row.startTime is not NONE or row.start_time is not NONE
+        return row.source in langfuse_rows.SCORE_SOURCES or (timed and row.type in langfuse_rows.TYPES)
+    if bytes(memoryview(row.data)[:1]) != b"[" or row.meta is NONE:
+        return False
+    try:
+        first = _PAGE.decode(row.data)[:1]
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return any(_source_of(bytes(one)) == "langfuse" for one in first)

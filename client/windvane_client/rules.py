@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an organisation declares: rules.toml (kinds of work, tools, markers, modes) and events.toml (outside facts).
+"""What an organisation declares: rules.toml (kinds, tools, markers, scores, modes) and events.toml (outside facts).
 
 Rules kept here:
 * rules look at content-free attributes only; the first that matches wins; the reader keeps the kind, not the attribute;
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from windvane_client.constants import CONSTANTS, MINUTE, SECOND
-from windvane_client.events import TOOL_CLASSES, TOOL_OUTCOMES
+from windvane_client.events import OUTCOME_VALUES, TOOL_CLASSES, TOOL_OUTCOMES
 from windvane_privacy.catalogue import KINDS
 from windvane_privacy.errors import ConfigurationError
 
@@ -28,6 +28,7 @@ ATTRIBUTES = ("source", "recorder", "client", "service", "tag", "team", "key_ali
 MODE_LISTS = ("automation_keys", "service_accounts", "relay_keys", "interactive_keys", "skip_user_agents")
 EVENT_KINDS = ("policy", "default_change", "price", "outage", "retirement")
 MAX_MARKER_BYTES = 80
+_BAD_ENDS = frozenset({"rejected", "failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class Rules:
     kinds: tuple[KindEntry, ...] = ()
     tools: Mapping[str, str] = field(default_factory=dict)
     tool_markers: Mapping[bytes, str] = field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Name of a score to (value, outcome): what a trace tool's score says about how the work ended."""
     automation_keys: tuple[str, ...] = ()
     service_accounts: tuple[str, ...] = ()
     relay_keys: tuple[str, ...] = ()
@@ -109,7 +112,7 @@ def parse_rules(rules: str = "", events: str = "") -> Rules:
         ConfigurationError: not TOML, or an unknown or malformed entry.
     """
     table, declared = _toml(rules, "rules.toml"), _toml(events, "events.toml")
-    _only(table, {"kind", "tools", "tool_markers", "modes"}, "rules.toml")
+    _only(table, {"kind", "tools", "tool_markers", "scores", "modes"}, "rules.toml")
     _only(declared, {"event"}, "events.toml")
     modes = _strings_of(table.get("modes", {}), MODE_LISTS)
     markers = _mapping(table, "tool_markers", TOOL_OUTCOMES)
@@ -119,6 +122,7 @@ def parse_rules(rules: str = "", events: str = "") -> Rules:
         kinds=tuple(_kind(entry, i) for i, entry in enumerate(_list(table, "kind"), 1)),
         tools=_mapping(table, "tools", TOOL_CLASSES),
         tool_markers={marker.encode(): outcome for marker, outcome in markers.items()},
+        scores=_scores(table),
         automation_keys=modes["automation_keys"],
         service_accounts=modes["service_accounts"],
         relay_keys=modes["relay_keys"],
@@ -170,6 +174,20 @@ def _mapping(table: Mapping[str, Any], name: str, values: tuple[str, ...]) -> di
     if not isinstance(value, dict) or not all(v in values for v in value.values()):
         raise ConfigurationError(f"[{name}] maps to something else than {', '.join(values)}.")
     return value
+
+
+def _scores(table: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    scores = table.get("scores", {})
+    if not isinstance(scores, dict):
+        raise ConfigurationError("[scores] is not a table of tables.")
+    for number, words in enumerate(scores.values(), 1):
+        if not isinstance(words, dict) or not all(word in OUTCOME_VALUES for word in words.values()):
+            raise ConfigurationError(f"Score number {number} maps to something else than {', '.join(OUTCOME_VALUES)}.")
+        bad = _BAD_ENDS.intersection(words.values())
+        if not bad or bad.issuperset(words.values()):
+            # A score that could only praise, or only blame, is no trial.
+            raise ConfigurationError(f"Score number {number} shows only one of the two results.")
+    return scores
 
 
 def _strings_of(table: Any, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -49,6 +49,7 @@ from windvane_client.modes import INTERACTIVE, demoted_days, turn_mode
 from windvane_client.rules import Rules
 from windvane_client.store import Conversation, EventStore, Seen
 from windvane_client.switches import History, Opening, openings
+from windvane_privacy.catalogue import UNKNOWN
 
 CLASSED_TRIALS: Mapping[str, bool] = {"ok": True, "runtime": True, "malformed": False, "precondition": False}
 BIT_TRIALS: Mapping[str, bool] = {"ok": True, "failed": False}
@@ -332,7 +333,7 @@ class _Reading:
             for tool in _live_tools(turn):
                 totals.tools[tool.outcome] += 1
                 if mode == INTERACTIVE and tool.outcome in _MAY_BE_TRIALS:
-                    trials[tool.family].append((tool.key, tool.outcome))
+                    trials[_made_by(tool, turn)].append((tool.key, tool.outcome))
         return Counter((family, outcome) for family in trials for outcome in self._capped(trials[family])), faulty
 
     def _capped(self, calls: list[tuple[bytes, str]]) -> list[str]:
@@ -346,6 +347,14 @@ class _Reading:
 
 def _live_tools(turn: Turn) -> list[Tool]:
     return [] if turn.rewound else [event for event in turn.events if isinstance(event, Tool)]
+
+
+def _made_by(tool: Tool, turn: Turn) -> str:
+    """Family of the model that made a tool call."""
+    if tool.family != UNKNOWN or not capability(tool.source, tool.recorder).credits_turn:
+        return tool.family
+    answered = {event.served for event in turn.events if isinstance(event, Call) and event.turn == tool.turn}
+    return answered.pop() if len(answered) == 1 else UNKNOWN
 
 
 Starts = dict[str, tuple[list[int], list[bytes]]]

@@ -25,3 +25,10 @@ def world(tmp_path: Path, template: MemberWorld) -> Iterator[MemberWorld]:
     made = MemberWorld.copy_of(tmp_path, template)
     yield made
     made.small.close()
+
+
+@pytest.fixture(autouse=True)
+def no_moved_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have moved the logs of these programs."""
+    for name in ("CODEX_HOME", "GEMINI_CLI_HOME"):
+        monkeypatch.delenv(name, raising=False)

@@ -44,7 +44,7 @@ PEOPLE = """
 staff_id = "Ana.Example"
 [[person]]
 staff_id = "bo"
-ids = ["litellm:user:u-1", "open_webui:u1", "canonical:p-1", "mapping:u1", "email:neutral@example.org"]
+ids = ["litellm:user:u-1", "open_webui:u1", "canonical:p-1", "mapping:u1", "langfuse:u1", "email:neutral@example.org"]
 [[person]]
 staff_id = "cy"
 """
@@ -57,6 +57,8 @@ LOGS = {
     "otlp": ("otlp_gemini_cli_SYNTHETIC.json", "otlp_codex_SYNTHETIC.jsonl"),
     "canonical": ("canonical_SYNTHETIC.jsonl",),
     "mapping": ("mapping_SYNTHETIC",),
+    "langfuse": ("langfuse_SYNTHETIC.json",),
+    "gemini_cli": ("gemini_cli_SYNTHETIC",),
 }
 
 
@@ -125,7 +127,10 @@ def world(tmp_path: Path) -> World:
     state = make_state(tmp_path, (LogFolder("/nowhere"),), PEOPLE)
     # The shipped list of models, which knows the fixtures' names.
     shutil.rmtree(state.folder / "manifests")
-    (state.folder / "rules.toml").write_text('[modes]\ninteractive_keys = ["litellm"]\n')
+    (state.folder / "rules.toml").write_text(
+        '[modes]\ninteractive_keys = ["litellm", "desk", "gemini_cli"]\n'
+        '[scores.user-feedback]\n"1" = "accepted"\n"0" = "rejected"\n'
+    )
     return World(tmp_path, state)
 
 
@@ -445,7 +450,7 @@ def test_a_log_that_was_moved_renamed_or_rotated_counts_once(world: World, sourc
     moved = world.folder / "elsewhere" / source
     shutil.copytree(folder.path, moved)
     for path in [one for one in moved.rglob("*") if one.is_file() and one.suffix in (".jsonl", ".csv")]:
-        if source not in ("cline", "codex", "mapping"):  # these say what they are by their name
+        if source not in ("cline", "codex", "gemini_cli", "mapping"):  # these say what they are by their name
             path.rename(path.with_name("1-" + path.name))
     assert world.agent(folder, LogFolder(str(moved), source)) == alone
     shutil.rmtree(folder.path)

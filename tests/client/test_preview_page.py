@@ -235,6 +235,15 @@ def test_an_unknown_mode_says_so(home: Path, shown: Callable[..., str]) -> None:
     assert "Nothing counts yet" in text
 
 
+@pytest.mark.parametrize("source", ["gemini_cli", "open_webui_chats"])
+def test_a_source_that_never_names_a_mode_says_what_to_declare(shown: Callable[..., str], source: str) -> None:
+    fixtures = Path(__file__).parent / "fixtures"
+    (log,) = fixtures.glob(f"{source}_SYNTHETIC*")
+    text = " ".join(shown(log, "--now", "2027-06-01T00:00:00Z").split())
+    assert "Mode unknown" in text
+    assert "interactive_keys" in text
+
+
 def test_programs_work_says_so(home: Path, shown: Callable[..., str]) -> None:
     folder = write_home(home)
     rewrite(

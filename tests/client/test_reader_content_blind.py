@@ -15,6 +15,8 @@ from windvane_client.readers import (
     claude_rows,
     cline_rows,
     codex_rows,
+    gemini_rows,
+    langfuse_rows,
     litellm_rows,
     open_webui_rows,
     otlp_metrics,
@@ -131,6 +133,8 @@ def structs():
     yield from canonical_rows.BY_KIND.values()
     yield from litellm_rows.STRUCTS
     yield from open_webui_rows.STRUCTS
+    yield from langfuse_rows.STRUCTS
+    yield from gemini_rows.STRUCTS
 
 
 def test_fields_named_like_text_are_raw():
@@ -174,11 +178,14 @@ def test_readers_read_bytes_only():
         "codex_rows", "codex_state", "cline", "cline_rows", "cline_session", "cline_task", "json_items", "machine_head",
         "collected", "collected_rows", "litellm", "open_webui", "open_webui_chats", "values", "csv_rows", "times",
         "mapping", "otlp", "otlp_dialects", "otlp_metrics", "otlp_claude", "otlp_codex", "otlp_gemini", "otlp_rows",
-        "otlp_spans", "otlp_state", "otlp_values",
+        "otlp_spans", "otlp_state", "otlp_values", "langfuse", "langfuse_rows", "gemini_cli", "gemini_rows",
     )  # fmt: skip
     for module in modules:
         source = inspect.getsource(__import__(f"windvane_client.readers.{module}", fromlist=["x"]))
         for forbidden in ("open(", ".now(", "import time", "import os", "import json", "print(", "logging"):
             assert forbidden not in source, (module, forbidden)
-    built = {"canonical", "claude_code", "cline", "codex", "collected", "litellm", "mapping", "open_webui", "otlp"}
+    built = {
+        "canonical", "claude_code", "cline", "codex", "collected", "gemini_cli", "langfuse", "litellm", "mapping",
+        "open_webui", "otlp",
+    }  # fmt: skip
     assert {source for source in READERS if "/" not in source} == built

@@ -27,9 +27,18 @@ GOOD = {
         "timestamp": "2026-03-01T10:00:00Z", "type": "event_msg",
         "payload": {"type": "user_message", "message": CANARY},
     },
+    "gemini_cli": {"id": "m", "timestamp": "2026-03-01T10:00:00Z", "type": "user", "content": CANARY},
+    "langfuse": {
+        "id": "o", "traceId": "t", "type": "GENERATION", "startTime": "2026-03-01T10:00:00Z", "input": CANARY,
+        "endTime": "2026-03-01T10:00:00Z", "level": "DEFAULT",
+    },
     "canonical": {"v": 1, "k": "prompt", "person": "p", "conv": "c", "ts": "2026-03-01T10:00:00Z", "origin": "human"},
 }  # fmt: skip
 SOURCES = sorted(GOOD)
+FIRST = {"langfuse": "Call"}
+"""What a good row gives, where it is no prompt."""
+NAMES = {"claude_code": "uuid", "canonical": "conv"}
+"""The field that tells two good rows apart."""
 
 
 def good(source: str, n: int = 0) -> bytes:
@@ -37,7 +46,7 @@ def good(source: str, n: int = 0) -> bytes:
     if source == "codex":
         row["timestamp"] = f"2026-03-01T10:00:{n:02}Z"
     else:
-        row["uuid" if source == "claude_code" else "conv"] = f"id{n}"
+        row[NAMES.get(source, "id")] = f"id{n}"
     return json.dumps(row).encode()
 
 
@@ -69,7 +78,7 @@ def test_one_bad_row_is_counted_and_the_rest_is_read(source, broken, reason):
     events, ctx = read(good(source, 1) + b"\n" + broken + b"\n" + good(source, 2) + b"\n", context(source))
     assert ctx.rows.reasons == {reason: 1}
     assert (ctx.rows.read, ctx.rows.rejected) == (3, 1)
-    assert len(of(events, "Prompt")) == 2
+    assert len(of(events, FIRST.get(source, "Prompt"))) == 2
     assert len(of(events, "Gap")) == 1
     assert CANARY not in repr(events) + repr(ctx.rows) + repr(ctx.facts)
 
@@ -138,7 +147,7 @@ def test_a_line_above_the_limit_is_counted_and_never_held(source, monkeypatch):
     fits = with_field("claude_code", b'"' + b"x" * (2 << 20) + b'"') if source == "claude_code" else good(source, 3)
     events, ctx = read(good(source, 1) + b"\n" + long + b"\n" + fits + b"\n", context(source))
     assert ctx.rows.reasons == {"too_long": 1}
-    assert len(of(events, "Prompt")) == 2
+    assert len(of(events, FIRST.get(source, "Prompt"))) == 2
 
 
 def test_a_100_mb_line_does_not_need_100_mb(tmp_path):

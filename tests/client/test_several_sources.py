@@ -15,7 +15,9 @@ from client_events import A, Log, facts_of
 from windvane.main import run
 
 FIXTURES = Path(__file__).parent / "fixtures"
-SOURCES = {"canonical", "claude_code", "cline", "codex", "litellm", "mapping", "open_webui", "otlp"}
+SOURCES = {
+    "canonical", "claude_code", "cline", "codex", "gemini_cli", "langfuse", "litellm", "mapping", "open_webui", "otlp",
+}  # fmt: skip
 Shown = Callable[..., dict[str, Any]]
 
 
@@ -42,7 +44,9 @@ def test_one_folder_may_hold_every_source(shown: Shown) -> None:
     assert answer["total"]["tools"]["basis"] == "mixed"
 
 
-@pytest.mark.parametrize("knows_less", ["codex_SYNTHETIC", "litellm_SYNTHETIC.csv", "open_webui_SYNTHETIC.json"])
+@pytest.mark.parametrize(
+    "knows_less", ["codex_SYNTHETIC", "litellm_SYNTHETIC.csv", "open_webui_SYNTHETIC.json", "gemini_cli_SYNTHETIC"]
+)
 def test_the_total_says_what_one_of_its_sources_can_say(tmp_path: Path, knows_less: str, shown: Shown) -> None:
     """Whichever comes first."""
     for first, second in ((knows_less, "claude_code_SYNTHETIC.jsonl"), ("claude_code_SYNTHETIC.jsonl", knows_less)):

@@ -18,6 +18,8 @@ from windvane_client.readers.cline import ClineReader
 from windvane_client.readers.cline_files import companion, program
 from windvane_client.readers.codex import CodexReader
 from windvane_client.readers.collected import CollectedReader
+from windvane_client.readers.gemini_cli import CHATS, GeminiCliReader
+from windvane_client.readers.langfuse import LangfuseReader
 from windvane_client.readers.litellm import LiteLLMReader
 from windvane_client.readers.mapping import MappingReader
 from windvane_client.readers.mapping_file import beside
@@ -47,6 +49,8 @@ _ALL: tuple[Reader, ...] = (
     ClineReader(),
     LiteLLMReader(),
     OpenWebUIReader(),
+    LangfuseReader(),
+    GeminiCliReader(),
     CanonicalReader(),
     MappingReader(),
     CollectedReader(),
@@ -55,7 +59,7 @@ _ALL: tuple[Reader, ...] = (
 )
 READERS: Mapping[str, Reader] = {one.source: one for one in _ALL}
 
-MACHINE_SOURCES = frozenset({"claude_code", "codex", "cline"})
+MACHINE_SOURCES = frozenset({"claude_code", "codex", "cline", "gemini_cli"})
 """Sources that log no person: their logs are those of the machine's own person."""
 
 
@@ -76,11 +80,13 @@ def context_for(
 ) -> ReadContext:
     """The context of one log file; `now` in µs UTC. Further fields (rules, aliases) are set by the caller.
 
-    The log folder of a subagent file is its project's folder, not `subagents`.
+    The log folder of a subagent file is its project's folder, not `subagents`; that of Gemini CLI's `chats` likewise.
     """
     folder = path.parent
     if folder.name == "subagents":
         folder = folder.parent.parent
+    elif folder.name == CHATS:
+        folder = folder.parent
     return ReadContext(
         ids=ids,
         catalogue=catalogue,
@@ -93,5 +99,6 @@ def context_for(
         companion=beside(path) if facts.source == MappingReader.source else companion(path),
         program=program(path),
         collected=ids.known_people() if facts.source == CollectedReader.source else None,
+        path=path,
         offset=offset,
     )

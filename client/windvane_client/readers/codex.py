@@ -37,8 +37,8 @@ from windvane_privacy.catalogue import SYNTHETIC, UNKNOWN
 
 SOURCE: Final = "codex"
 VERSION: Final = "1.0.0"
-USUAL_PLACES: Final = (".codex/sessions", ".codex/archived_sessions")
-"""Below the home folder."""
+FOLDERS: Final = ("sessions", "archived_sessions")
+"""Below the program's own folder: CODEX_HOME, else `.codex` in the home folder."""
 _MAX_TURNS_BACK: Final = 100_000
 _ROW = LineDecoder(rows.Row)
 _TYPE = LineDecoder(rows.TypeOnly)

@@ -54,6 +54,21 @@ class Table:
         """The wanted columns that the header names."""
         return frozenset(self._places.values())
 
+    @property
+    def places(self) -> dict[int, str]:
+        """Position of every wanted column that the header names."""
+        return dict(self._places)
+
+    @property
+    def width(self) -> int:
+        """How many columns the header has."""
+        return self._width
+
+    @property
+    def doubled(self) -> bool:
+        """Whether the header names a wanted column twice."""
+        return len(self.names) != len(self._places)
+
     def __iter__(self) -> Iterator[tuple[bytes | None, int]]:
         self._stream.seek(0)
         try:
@@ -75,7 +90,7 @@ class Table:
                 than `max_field`, broken quotes, or no UTF-8.
         """
         spans = _spans(row)
-        if len(spans) != self._width or len(self.names) != len(self._places):
+        if len(spans) != self._width or self.doubled:
             raise Rejected("wrong_type")
         if len(row) > self._field_limit and any(end - start > self._field_limit for start, end, _ in spans):
             raise Rejected("too_long")

@@ -4,7 +4,7 @@
 Rules kept here:
 * regular files only; no symlink is followed out of a root;
 * a file is opened read-only and read up to the size it had at opening;
-* `.gz` is read by the standard library; any other compression has no reader;
+* `.gz` is read by the standard library; any other compression has no reader, and its files are named as such;
 * no path is put into an error or a log.
 """
 
@@ -21,6 +21,12 @@ from typing import BinaryIO, cast
 from windvane_privacy.errors import ConfigurationError
 
 _BUFFER = 1 << 20
+PACKED_SUFFIXES = tuple(
+    f"{log}{packed}"
+    for log in (".jsonl", ".json", ".csv")
+    for packed in (".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".zip")
+)
+"""Names of logs in a compression that is not read."""
 
 
 def find_logs(roots: Sequence[Path], suffixes: tuple[str, ...]) -> Iterator[Path]:
@@ -46,6 +52,11 @@ def find_logs(roots: Sequence[Path], suffixes: tuple[str, ...]) -> Iterator[Path
             if stat.S_ISREG(status.st_mode) and (status.st_dev, status.st_ino) not in seen:
                 seen.add((status.st_dev, status.st_ino))
                 yield path
+
+
+def packed_logs(roots: Sequence[Path]) -> list[Path]:
+    """Logs under the roots in a compression that is not read; nothing is opened."""
+    return [path for path in find_logs(roots, PACKED_SUFFIXES) if path.name.endswith(PACKED_SUFFIXES)]
 
 
 def _walk(base: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:

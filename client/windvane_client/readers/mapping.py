@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Column mapping: CSV and JSONL exports of any program, read by the mapping.toml beside them (docs/sources/mapping.md).
+"""Column mapping: CSV, JSONL and Parquet exports of any program, read by the mapping.toml beside them.
 
 Rules kept here:
 * only the named columns are read; ids are hashed, models become families, every other value a word of a closed list;
@@ -7,7 +7,8 @@ Rules kept here:
   nothing;
 * a failed row of calls is an attempt, as with any gateway; a missing status is never guessed to be an answer;
 * a person who opted out leaves no trace; an identity that nobody mapped leaves a gap, never an event;
-* a local time that happened twice, or never, leaves a gap `time_ambiguous`.
+* a local time that happened twice, or never, leaves a gap `time_ambiguous`;
+* Parquet needs DuckDB, which opens the file itself; a very large CSV file is read with it where it is installed.
 """
 
 from __future__ import annotations
@@ -15,19 +16,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Final
-
-import msgspec
+from typing import Any, BinaryIO, Final
 
 from windvane_client import events as ev
 from windvane_client.events import AnyEvent
-from windvane_client.readers import mapping_file
+from windvane_client.readers import duckdb_rows, mapping_file
 from windvane_client.readers.csv_rows import Table
 from windvane_client.readers.failures import error_class
 from windvane_client.readers.files import find_logs
 from windvane_client.readers.header import Fields
-from windvane_client.readers.lines import LineDecoder, Lines, Rejected, plausible, reject
-from windvane_client.readers.mapping_file import CSV, Mapped, mapping_of, parse_mapping
+from windvane_client.readers.json_columns import JsonColumns
+from windvane_client.readers.lines import Lines, Rejected, plausible, reject
+from windvane_client.readers.mapping_file import CSV, PARQUET, Mapped, mapping_of, parse_mapping
 from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
 from windvane_client.readers.times import micros
 from windvane_privacy.catalogue import SYNTHETIC
@@ -36,6 +36,8 @@ from windvane_privacy.errors import ConfigurationError
 SOURCE: Final = "mapping"
 VERSION: Final = "1.0.0"
 MAX_FIELD_BYTES: Final = 1 << 20
+LARGE_CSV_BYTES: Final = 256 << 20
+"""From this size on DuckDB reads a CSV file, where it is installed."""
 _MAX_ID_BYTES: Final = 256
 _READER: Final = f"{SOURCE}/{VERSION}"
 _NOBODY: Final = "mapping:nobody"
@@ -43,6 +45,7 @@ _STRENGTH: Final = ("no", "attested", "proved")
 
 Row = dict[str, str]
 """Field to value, without the empty ones."""
+_Source = Table | Lines | duckdb_rows.Parquet | duckdb_rows.LargeCsv
 
 
 class MappingReader:
@@ -55,17 +58,22 @@ class MappingReader:
         """Files of the format that the mapping in their folder names.
 
         Raises:
-            ConfigurationError: a folder with CSV or JSONL files has no mapping.toml, or a wrong one.
+            ConfigurationError: a folder with files of these formats has no mapping.toml, or a wrong one.
+            MissingExtra: there is Parquet to read, and DuckDB is not installed.
         """
-        for path in find_logs(roots, (*mapping_file.SUFFIXES[CSV], *mapping_file.SUFFIXES[mapping_file.JSONL])):
-            if path.name.endswith(mapping_file.SUFFIXES[mapping_of(path).format]):
+        for path in find_logs(roots, mapping_file.ALL_SUFFIXES):
+            format_ = mapping_of(path).format
+            if path.name.endswith(mapping_file.SUFFIXES[format_]):
+                if format_ == PARQUET:
+                    duckdb_rows.require()
                 yield path
 
     def read(self, stream: BinaryIO, context: ReadContext) -> Iterator[AnyEvent]:
         """Events of one file; `context.companion` holds its mapping. See `windvane_client.readers.protocol.Reader`.
 
         Raises:
-            ConfigurationError: there is no mapping, or it is wrong.
+            ConfigurationError: there is no mapping, it is wrong, or a file for DuckDB changed while it was read.
+            MissingExtra: as `discover`.
         """
         if not context.companion:
             raise ConfigurationError(f"An export has no {mapping_file.FILE_NAME} beside it.")
@@ -88,15 +96,7 @@ class _File:
 
     def events(self, stream: BinaryIO) -> Iterator[AnyEvent]:
         context = self._context
-        source: Table | Lines
-        cut: Callable[[bytes], Row]
-        if self._mapped.format == CSV:
-            table = source = Table(stream, frozenset(self._fields), final=context.final, max_field=MAX_FIELD_BYTES)
-            cut = table.columns
-        else:
-            source = Lines(stream, start=context.offset, final=context.final)
-            self._start = context.offset
-            cut = _Columns(frozenset(self._fields))
+        source, cut = self._source(stream)
         for raw, end in source:
             context.rows.read += 1
             self._seq += 1
@@ -110,6 +110,40 @@ class _File:
                 yield self._gap("rows_rejected")
             self._start = end
         context.offset = max(source.offset, context.offset)
+
+    def _source(self, stream: BinaryIO) -> tuple[_Source, Callable[[Any], Row]]:
+        """Where the rows come from, and what cuts the named columns out of one."""
+        context, wanted = self._context, frozenset(self._fields)
+        if self._mapped.format == PARQUET:
+            if context.path is None:
+                raise ConfigurationError("A Parquet file is only read where it lies.")
+            return duckdb_rows.Parquet(context.path, wanted, max_field=MAX_FIELD_BYTES), dict
+        if self._mapped.format == CSV:
+            large = self._large(stream, wanted)
+            if large is not None:
+                return large, dict
+            table = Table(stream, wanted, final=context.final, max_field=MAX_FIELD_BYTES)
+            return table, table.columns
+        self._start = context.offset
+        lines = Lines(stream, start=context.offset, final=context.final)
+        return lines, JsonColumns(wanted, max_field=MAX_FIELD_BYTES)
+
+    def _large(self, stream: BinaryIO, wanted: frozenset[str]) -> duckdb_rows.LargeCsv | None:
+        """A very large file for DuckDB; None where our own reader takes it, which gives the same rows."""
+        path = self._context.path
+        if path is None or path.suffix != ".csv" or not duckdb_rows.installed():
+            return None
+        if stream.seek(0, 2) < LARGE_CSV_BYTES:
+            return None
+        stream.seek(-1, 2)
+        if stream.read(1) != b"\n":
+            return None  # DuckDB would take a line that is still being written for a whole one
+        header = Table(stream, wanted)
+        for _ in header:
+            break
+        if header.doubled or not header.places:
+            return None
+        return duckdb_rows.LargeCsv(path, header.places, header.width, max_field=MAX_FIELD_BYTES)
 
     def _gap(self, what: str) -> ev.Gap:
         key = self._ids.key("mapping/gap", f"{what}\0{self._context.file_key.hex()}\0{self._start}")
@@ -327,30 +361,6 @@ class _File:
             item=self._ids.item(SOURCE, item),
             judge=judge,
         )
-
-
-class _Columns:
-    """The named members of a JSON object as text; nothing else of it is decoded."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        places = {f"c{number}": name for number, name in enumerate(sorted(names))}
-        kind = str | int | float | bool | None
-        self._places = places
-        struct = msgspec.defstruct("Export", [(place, kind, None) for place in places], rename=places)
-        self._decoder = LineDecoder(struct)
-
-    def __call__(self, line: bytes) -> Row:
-        row = self._decoder.decode(line)
-        found: Row = {}
-        for place, name in self._places.items():
-            value = getattr(row, place)
-            if value is None or value == "":
-                continue
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            if len(text) > MAX_FIELD_BYTES:
-                raise Rejected("too_long")
-            found[name] = text
-        return found
 
 
 def _whole(raw: str, unit: float) -> int | None:

@@ -27,7 +27,8 @@ from windvane_privacy.errors import ConfigurationError
 
 FILE_NAME: Final = "mapping.toml"
 CSV, JSONL, PARQUET = "csv", "jsonl", "parquet"
-SUFFIXES: Final = {CSV: (".csv", ".csv.gz"), JSONL: (".jsonl", ".jsonl.gz")}
+SUFFIXES: Final = {CSV: (".csv", ".csv.gz"), JSONL: (".jsonl", ".jsonl.gz"), PARQUET: (".parquet",)}
+ALL_SUFFIXES: Final = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
 UNITS: Final = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
 """µs in one of a unit."""
 DEFAULT: Final = "*"
@@ -130,7 +131,7 @@ def parse_mapping(raw: bytes) -> Mapped:
 
     Raises:
         ConfigurationError: not TOML, an unknown key or kind, a missing, doubled or text column, a class without `map`
-            or outside its list, an unknown unit or zone, a basis that the columns cannot carry, or Parquet.
+            or outside its list, an unknown unit or zone, or a basis that the columns cannot carry.
     """
     try:
         file = msgspec.convert(tomllib.loads(raw.decode("utf-8")), _File)
@@ -140,10 +141,8 @@ def parse_mapping(raw: bytes) -> Mapped:
         raise _wrong("has an unknown or missing key, or a value of the wrong type") from None
     if not _NAME.fullmatch(file.name):
         raise _wrong("needs a `name` of at most 32 small letters, digits, - and _")
-    if file.format == PARQUET:
-        raise _wrong("asks for Parquet, which is not in this version: export CSV or JSONL")
     if file.format not in SUFFIXES:
-        raise _wrong("has a `format` other than csv and jsonl")
+        raise _wrong(f"has a `format` other than {', '.join(SUFFIXES)}")
     if file.event not in _FIELDS:
         raise _wrong(f"has an `event` other than {', '.join(_FIELDS)}")
     specs = {field: _Spec(one) if isinstance(one, str) else one for field, one in file.columns.items()}
@@ -204,7 +203,7 @@ def reads(path: Path) -> bool:
     Raises:
         ConfigurationError: there is a mapping and it is wrong.
     """
-    if not path.name.endswith((*SUFFIXES[CSV], *SUFFIXES[JSONL])) or not path.with_name(FILE_NAME).is_file():
+    if not path.name.endswith(ALL_SUFFIXES) or not path.with_name(FILE_NAME).is_file():
         return False
     return path.name.endswith(SUFFIXES[mapping_of(path).format])
 
@@ -241,7 +240,8 @@ def _check_spec(field: str, spec: _Spec) -> None:
         return
     if spec.map is not None:
         raise _wrong(f"has a `map` for {field}, which is no class")
-    words = _WORDS.findall(spec.column)
+    # The last word that is no number: `messages.0` and `prompt2` are text like `messages` and `prompt`.
+    words = [word for word in _WORDS.findall(spec.column) if not word.isdigit()]
     if words and words[-1].casefold() in _TEXT:
         raise _wrong(f"takes {field} from a column that is named like text")
 

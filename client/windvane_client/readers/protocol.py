@@ -157,6 +157,8 @@ class ReadContext:
     program: str = ""
     """Program whose folder the file lies in, where one format has several; a word of the closed list of clients."""
     rows: Rows = field(default_factory=Rows)
+    path: Path | None = None
+    """The file itself, for formats that a library must open (Parquet, very large CSV); no reader opens it."""
     offset: int = 0
     final: bool = False
     """The file is finished: a last line without newline is tried, and counted as `truncated` if it does not parse."""
@@ -167,6 +169,8 @@ class ReadContext:
     collected: KnownPeople | None = None
     """Who may stand in rows that collectors wrote."""
     tools: ToolClasses = field(default_factory=lambda: BUILTIN_TOOLS)
+    scores: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """[scores] of rules.toml: name of a score to (its value as written, outcome)."""
     tool_markers: Mapping[bytes, str] = field(default_factory=dict)
     """[tool_markers] of rules.toml: first bytes of an error result (at most 80) to a tool outcome."""
 
