@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders docs/errors.md and docs/commands.md from the code: run `python tests/house/render_docs.py` after a change."""
+"""Renders docs/errors.md, commands.md and sources/refused.md from the code: run `python tests/house/render_docs.py`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from windvane.main import AUDIENCES, Audiences, main
+from windvane_client import preview_sources as sources
 from windvane_privacy.errors import WindvaneError, problem_type
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -70,7 +71,50 @@ def _command(title: str, command: click.Command, level: str) -> list[str]:
     return lines + (["| argument or option | |", "|---|---|", *rows, ""] if rows else [])
 
 
-PAGES = {"errors.md": errors_page, "commands.md": commands_page}
+REFUSED_NAMES = {
+    "cursor": "Cursor, usage events",
+    "copilot_metrics": "GitHub Copilot, usage metrics",
+    "swe_agent": "SWE-agent trajectories, benchmark logs",
+    "provider_dashboard": "dashboards of providers, totals of tokens or money",
+    "access_log": "plain access logs: vLLM, Ollama, Kong",
+}
+REFUSED_HEAD = """\
+# Refused sources
+
+Logs that Windvane does not read, why, and where to look instead. This page is rendered from
+`client/windvane_client/preview_sources.py`; `windvane member preview` says the same. A refusal is no error: the other
+logs of a folder are read, and the command ends with 0. Of a refused log nothing is kept.
+
+## For good
+
+No version will read these: none of the five signals stands in them, and what does stand in them would be taken for one.
+
+| source | `--source` | why not | instead |
+|---|---|---|---|
+"""
+
+
+def refused_page() -> str:
+    """The sources that no version reads, those without a reader yet, and what else stops a log from being read."""
+    lines = [
+        f"| {REFUSED_NAMES[name]} | `{name}` | {one.reason} | {one.instead} |"
+        for name, one in sorted(sources.REFUSED.items())
+    ]
+    known = ", ".join(f"`{name}`" for name in sorted(sources.NOT_BUILT))
+    lines += [
+        "",
+        "## Not yet",
+        "",
+        f"Known, without a reader of their own: {known}. Instead: {sources.NO_READER.instead};",
+    ]
+    lines += ["a CSV or JSONL export may also be read by [naming its columns](mapping.md).", ""]
+    lines += ["## One log, not its source", "", "| why not | what to do |", "|---|---|"]
+    others = {one for one in vars(sources).values() if isinstance(one, sources.Refusal)} - {sources.NO_READER}
+    lines += sorted(f"| {one.reason} | {one.instead} |" for one in others)
+    return REFUSED_HEAD + "\n".join(lines) + "\n"
+
+
+PAGES = {"errors.md": errors_page, "commands.md": commands_page, "sources/refused.md": refused_page}
 
 if __name__ == "__main__":
     for name, render in PAGES.items():
