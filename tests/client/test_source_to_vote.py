@@ -44,13 +44,15 @@ PEOPLE_TOML = """default = "drop"
 canonical = "staff-id"
 [[person]]
 staff_id = "ana"
-ids = ["email:ana@example.org", "litellm:user:ana", "open_webui:ana", "mapping:ana"]
+ids = ["email:ana@example.org", "litellm:user:ana", "open_webui:ana", "mapping:ana", "langfuse:ana"]
 [[person]]
 staff_id = "ben"
-ids = ["email:ben@example.org", "litellm:user:ben", "open_webui:ben", "mapping:ben"]
+ids = ["email:ben@example.org", "litellm:user:ben", "open_webui:ben", "mapping:ben", "langfuse:ben"]
 """
 SAID = '[modes]\ninteractive_keys = ["otlp", "otlp/claude_code", "neutral@example.org", "ana@example.org"]\n'
 CHATS = '[modes]\ninteractive_keys = ["open_webui"]\n'
+TRACES = '[modes]\ninteractive_keys = ["desk"]\n[scores.user-feedback]\n"1" = "accepted"\n"0" = "rejected"\n'
+SESSIONS = '[modes]\ninteractive_keys = ["gemini_cli"]\n'
 DESK = '[modes]\ninteractive_keys = ["desk"]\n'
 C, S, T, I, B = Signal
 
@@ -78,6 +80,8 @@ CASES = (
     Case("open_webui", "open_webui_chats_SYNTHETIC.json", {C: GPT, S: OPUS}, name="u1", rules=CHATS),
     Case("otlp", "otlp_gemini_cli_SYNTHETIC.json", {S: "gemini-3-pro", T: "gemini-3-pro"}, name="neutral@example.org"),
     Case("otlp", "otlp_codex_SYNTHETIC.jsonl", {S: GPT, T: GPT}, name="neutral@example.org"),
+    Case("langfuse", "langfuse_SYNTHETIC.json", {C: GPT, T: GPT}, name="u1", rules=TRACES),
+    Case("gemini_cli", "gemini_cli_SYNTHETIC", {T: "gemini-3-pro"}, rules=SESSIONS),
     Case("canonical", "canonical_SYNTHETIC.jsonl", {C: OPUS, S: GPT, B: OPUS}, name="p-1"),
     Case("mapping", "mapping_votes_SYNTHETIC", {B: GPT}, name="u1"),
 )
@@ -90,6 +94,9 @@ NOTHING = (
     # A gateway's rows and chats of people are nobody's until the organisation says who works there.
     Case("litellm", "litellm_SYNTHETIC.csv", {}, name="u-1"),
     Case("open_webui", "open_webui_chats_SYNTHETIC.json", {}, name="u1"),
+    # Traces and session files name no mode: nobody's turns until the organisation says that people are there.
+    Case("langfuse", "langfuse_SYNTHETIC.json", {}, name="u1"),
+    Case("gemini_cli", "gemini_cli_SYNTHETIC", {}),
 )
 
 
