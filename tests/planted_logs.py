@@ -23,11 +23,13 @@ from typing import Any
 MARKER = "PLANTED-4711-MARKER"
 PATH_MARKER = "planted-path-4711"
 """In the name of the folder that holds the logs."""
-KINDS_OF_ROWS = frozenset({"k", "type", "event.name", "name", "role", "call_type", "say", "ask", "service.name"})
+KINDS_OF_ROWS = frozenset(
+    {"k", "kind", "type", "event.name", "name", "role", "call_type", "say", "ask", "service.name"}
+)
 
 CLASSES = frozenset({
     # words that tell what a row is
-    "k", "type", "subtype", "role", "event.name", "name", "say", "ask",
+    "k", "kind", "level", "type", "subtype", "role", "event.name", "name", "say", "ask",
     "call_type", "gen_ai.operation.name", "openinference.span.kind", "ai.operationId",
     # who or what was at work
     "entrypoint", "promptSource", "originator", "source", "mode",
@@ -48,6 +50,7 @@ CLASSES = frozenset({
     "user_api_key_alias",
 })  # fmt: skip
 """Fields whose words are compared with a closed list; the marker in them would change what is read."""
+_SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d|-?\d+(\.\d+)?$|(true|false|none|null)$", re.IGNORECASE)
 
 
@@ -145,10 +148,15 @@ def plant(source: Path, target: Path, planting: Planting) -> int:
     return raw.count(MARKER.encode())
 
 
+def planted_path(relative: Path) -> Path:
+    """Where the planted copy of a file lies: a folder that is named after a session is named after the planted one."""
+    return Path(*(part + MARKER if _SESSION.fullmatch(part) else part for part in relative.parts))
+
+
 def plant_folder(source: Path, target: Path, planting: Planting) -> int:
     """`plant` for everything below a folder but the expected values and the pages."""
     return sum(
-        plant(path, target / path.relative_to(source), planting)
+        plant(path, target / planted_path(path.relative_to(source)), planting)
         for path in sorted(source.rglob("*"))
         if path.is_file() and path.suffix != ".md" and not path.name.endswith(".expected.json")
     )
