@@ -40,14 +40,14 @@ CLASSES = frozenset({
     "event.kind", "decision", "error_type",
     "ai.response.finishReason", "gen_ai.response.finish_reasons",
     "won", "names", "function_name", "tool_name", "tool_type",
-    "decision_source",
+    "decision_source", "environment",
     # which model, which tool, which kind of work
     "model", "model_name", "served", "family", "model_id", "id_of_model", "modelId", "response_model", "a", "b", "left",
     "right", "model_group", "original_model_group", "sibling_model_ids",
     "gen_ai.request.model", "gen_ai.response.model", "gen_ai.system", "gen_ai.provider.name",
     "gen_ai.tool.name", "llm.model_name", "ai.model.id",
     "ai.response.model", "tool_class", "kind_hint", "tags", "request_tags", "topic",
-    "user_api_key_alias",
+    "user_api_key_alias", "providedModelName", "provided_model_name",
 })  # fmt: skip
 """Fields whose words are compared with a closed list; the marker in them would change what is read."""
 _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
