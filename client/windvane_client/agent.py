@@ -21,10 +21,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from datetime import UTC, datetime
-from types import TracebackType
 
 from windvane_client.agreement import Agreement, verify_agreement
 from windvane_client.evidence import Evidence, StoredEvidence
+from windvane_client.retention import forget_skipped
 from windvane_client.round_log import accepted_leaf, check_clock, check_window, is_closed, round_names
 from windvane_client.state import MemberState, machine_id
 from windvane_client.stopping import make_stop, tell_stops
@@ -104,9 +104,7 @@ class MemberAgent:
     def __enter__(self) -> MemberAgent:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -371,6 +369,8 @@ class MemberAgent:
             return
         self.ledger.note_policy(self.state.policy_sha256, self._today())
         self.ledger.forget_noisy((self._clock().astimezone(UTC) - KEPT).date().isoformat())
+        known = (verify_signed_manifest(raw, self._coordinator) for raw in self.state.manifests())
+        forget_skipped(self._evidence, self.ledger, known, self._clock())
         for entry in self.ledger.rounds():
             # A crash may have come between the end of a round and the deletion of its events.
             if entry.state.final:
