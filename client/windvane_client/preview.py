@@ -288,6 +288,8 @@ def summed(store: EventStore, samples: Sequence[Sample], setup: Setup, now: date
     more = {"parent_missing"} if any(person.totals.parent_missing for person in people) else set()
     if facts.fork_parents - (facts.conversations or set()):
         more.add("fork_parent_missing")
+    if facts.subagents_named - facts.subagents_read:
+        more.add("subagent_file_missing")
     if store.shared_ids():
         more.add("shared_id")
     return found, sorted({*gaps, *more})
@@ -338,6 +340,8 @@ def _joined_facts(parts: Sequence[SampleFacts]) -> SampleFacts:
             joined.conversations = (joined.conversations or set()) | own
         joined.failures_hidden = joined.failures_hidden or one.failures_hidden
         joined.fork_parents |= one.fork_parents
+        joined.subagents_named |= one.subagents_named
+        joined.subagents_read |= one.subagents_read
         if one.attempts_known is not None:
             joined.saw_attempts(one.attempts_known)
     return joined

@@ -87,7 +87,10 @@ def test_preview_prints_the_expected_values(shared: Path, name: str, capsys: pyt
     # Also the keys on which a careful reader could differ.
     assert answer["observed"] == expected["observed"]
     # Without people.toml every row is the one person's own, so that nobody is unknown.
-    assert answer["gaps"] == [gap for gap in expected["information"]["gaps"] if gap != "person_unknown"]
+    # The session that is read without its subagent's file lacks it, beside what was worked out by hand.
+    more = ["subagent_file_missing"] if "real_skill_model_swap" in name else []
+    gaps = [gap for gap in expected["information"]["gaps"] if gap != "person_unknown"]
+    assert answer["gaps"] == gaps + more
     assert answer["files"] == expected["sample"]
     assert answer["refused"] is None
 

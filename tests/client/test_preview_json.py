@@ -39,7 +39,9 @@ def test_a_session_and_its_subagent_file_are_one_sample(shared: Path, capsys: py
     folder = shared / "samples" / "claude_code"
     main, side = folder / "real_skill_model_swap_v2.1.39.jsonl", folder / "real_subagent_file_a9.jsonl"
     expected = json.loads(main.with_name(f"{main.name}.expected.json").read_text("utf-8"))
-    calls = printed(capsys, main, side, "--source", "claude_code", *LONG_AFTER)["observed"]["calls"]
+    answer = printed(capsys, main, side, "--source", "claude_code", *LONG_AFTER)
+    assert "subagent_file_missing" not in answer["gaps"]
+    calls = answer["observed"]["calls"]
     told = expected["information"]["alternative"]["with_subagent_file"]
     assert {name: calls[name] for name in told} == told
 
