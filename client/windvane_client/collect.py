@@ -147,7 +147,8 @@ def read_logs(
     """Read what is new into `store`. `retired`: what is older belongs to a window that is over, µs."""
     report = CollectReport()
     sources = [_Source(one, _owner(one, setup.ids)) for one in setup.logs if not _opted_out(one, setup.people)]
-    _prepare(store, report, setup, micros(now))
+    machines = {one.person for one in sources if one.folder.source in MACHINE_SOURCES}
+    _prepare(store, report, setup, micros(now), machines)
     found = [
         _Found(source, path, _size(path))
         for source in sources
@@ -296,7 +297,7 @@ def _size(path: Path) -> int:
 # --- around the files -------------------------------------------------------------------------------------------------
 
 
-def _prepare(store: Sink, report: CollectReport, setup: CollectSetup, now: int) -> None:
+def _prepare(store: Sink, report: CollectReport, setup: CollectSetup, now: int, machines: set[bytes | None]) -> None:
     names = sorted((family.id, *family.patterns) for family in setup.catalogue.families)
     fingerprint = canonical.sha256_hex(canonical.encode([[list(one) for one in names], dict(setup.aliases)]))
     known = store.fact("catalogue")
@@ -313,7 +314,10 @@ def _prepare(store: Sink, report: CollectReport, setup: CollectSetup, now: int) 
     if report.days_since_last > WARN_AFTER_DAYS:
         report.warnings.append("The last run was long ago; programs delete their logs, so run it every week.")
     if report.days_since_last > LOGS_KEPT_DAYS:
-        store.add(_gap("retention_cut", hashlib.sha256(last.encode()).digest()[:16], now, since=int(last)))
+        # Each machine's person has an own gap: how their work of that time ended is unknown, nobody else's is.
+        for person in sorted(machines, key=lambda one: one or b"") or [None]:
+            key = hashlib.sha256(last.encode() + (person or b"")).digest()[:16]
+            store.add(_gap("retention_cut", key, now, since=int(last), person=person))
 
 
 def _gone(store: Sink, report: CollectReport, seen: set[bytes], now: int) -> None:
@@ -327,9 +331,10 @@ def _gone(store: Sink, report: CollectReport, seen: set[bytes], now: int) -> Non
             store.drop_cursor(cursor.file_key)
 
 
-def _gap(what: str, key: bytes, now: int, *, since: int | None = None) -> Iterator[Gap]:
+def _gap(what: str, key: bytes, now: int, *, since: int | None = None, person: bytes | None = None) -> Iterator[Gap]:
     yield Gap(
-        source="collect", recorder="collect", reader=READER, key=key, ts=now, what=what, since=since, until=now
+        source="collect", recorder="collect", reader=READER, key=key, person=person, ts=now, what=what, since=since,
+        until=now,
     )  # fmt: skip
 
 

@@ -179,13 +179,19 @@ def read_person(
         facts, window, rules, ids_key, constants, demoted_days(prompts, constants), person in rules.service_people
     )
     starts = _starts(prompts)
+    swept: list[int] = []
     for conversation in store.conversations(person):
         events = [event for event in conversation.events if event.ts is None or event.ts < deadline]
         if conversation.conv is not None:
             events = first_tellers(events)
+        if conversation.conv is None:
+            swept += [event.since for event in events if isinstance(event, Gap) and event.since is not None]
         cut = split(Conversation(person, conversation.conv, events, conversation.links), constants)
         if cut.episodes:
             close_last(cut, min(now, deadline), _next_start(cut, conversation.conv, starts), constants)
+            last = cut.episodes[-1]
+            # Still open when the logs were last read before they were deleted: what came after nobody knows.
+            last.cut |= any(last.last <= since < last.last + constants.idle for since in swept)
         reading.conversation(conversation.conv, events, cut, min(now, deadline))
     facts.history.freeze()
     facts.kinds = {place: kind_of(profile, constants) for place, profile in reading.profiles.items()}
