@@ -65,6 +65,7 @@ def test_a_thumb_down_loses_only_against_exactly_one_sibling():
 
 
 def test_r28_an_arena_vote_without_the_rated_model_proves_nothing():
+    """open-webui#16643: arena feedback without the rated model: the message's own model or nothing."""
     for own in ("arena-model", "my-arena", None, ""):
         (vote,) = of(read(feedback(data={"model_id": own}, meta={"model_id": own or "arena-model"}))[0], "Vote")
         assert vote.blind == "no"
