@@ -22,6 +22,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from windvane.preview_coverage import Seen, show_coverage, show_warnings
 from windvane_client.events import Rows
 from windvane_client.preview import Sample, add_rows
 from windvane_client.preview_own import (
@@ -67,12 +68,17 @@ GAPS = {
     "parent_missing": "links between rows are broken in places; nothing was taken back because of it",
     "person_unknown": "rows of identities that people.toml does not name: not used",
     "shared_id": "one id under two people: kept apart",
+    "fork_parent_missing": "a copied conversation without the one it was copied from: that work is not seen",
+    "subagent_file_missing": "a subagent's own file is not there: its tool calls are not seen",
+    "source_silent": "a log stopped while its program went on: how that work ended is unknown",
+    "time_ambiguous": "a local time that happened twice or never: the row is not used",
+    "retention_cut": "days whose logs were deleted before they were read: what happened then is unknown",
     "schema_unknown": "a version of the format that this reader does not know",
     "rows_unknown": "rows of types that this reader does not know: skipped",
 }
 
 
-def show(out: Console, samples: Sequence[Sample], own: Own | None, setup: Setup) -> None:
+def show(out: Console, samples: Sequence[Sample], own: Own | None, setup: Setup, seen: Seen) -> None:
     """The whole page. `own` is None while a round is open: then only what was read is shown."""
     out.print()
     out.print(Text("Preview of your own logs", style="bold"))
@@ -80,7 +86,9 @@ def show(out: Console, samples: Sequence[Sample], own: Own | None, setup: Setup)
         Text("It stays on this machine. Prompts, answers, tool arguments and paths were not decoded.", style="dim")
     )
     _what_was_read(out, samples)
-    _what_was_refused(out, samples)
+    show_coverage(out, seen.cover)
+    _what_was_refused(out, samples, seen.gaps)
+    show_warnings(out, seen, open_round=own is None)
     found: list[Lean] = []
     if own is not None:
         found = leans(own.rows, setup)
@@ -147,7 +155,7 @@ def _what_was_read(out: Console, samples: Sequence[Sample]) -> None:
     _indented(out, table)
 
 
-def _what_was_refused(out: Console, samples: Sequence[Sample]) -> None:
+def _what_was_refused(out: Console, samples: Sequence[Sample], gaps: Sequence[str]) -> None:
     _heading(out, 2, "What was refused, and why")
     said = False
     refused: Counter[tuple[str, str, str]] = Counter()
@@ -164,10 +172,7 @@ def _what_was_refused(out: Console, samples: Sequence[Sample]) -> None:
     for why, number in sorted(rows.reasons.items(), key=lambda item: (-item[1], item[0])):
         _lines(out, [f"{_count(number, 'row')} rejected: {REASONS.get(why, why)}."])
         said = True
-    gaps = {word for sample in samples for word in sample.gaps} - {"rows_rejected"}
-    gaps |= {"files_missing"} if any(sample.unreadable for sample in samples if sample.refused is None) else set()
-    gaps |= {"rows_unknown"} if rows.unknown else set()
-    for word in sorted(gaps):
+    for word in sorted(set(gaps) - {"rows_rejected"}):
         _lines(out, [f"{GAPS.get(word, word.replace('_', ' '))}."])
         said = True
     if not said:

@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from windvane_client.attention import Noticed, warnings_of
 from windvane_client.catalogue_builtin import builtin_catalogue
 from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.evidence import micros, retired_until
@@ -74,6 +75,8 @@ class CollectReport:
     days_since_last: int | None = None
     unmapped: bool = False
     warnings: list[str] = field(default_factory=list)
+    noticed: Noticed = field(default_factory=Noticed)
+    """What may need a person in the rows of this run."""
 
 
 class Sink(Protocol):
@@ -172,6 +175,9 @@ def read_logs(
     report.unmapped = any(source.folder.source in MACHINE_SOURCES and source.person is None for source in sources)
     if report.unmapped:
         report.warnings.append("Logs without a person's name belong to nobody yet: set [machine] in people.toml.")
+    for one in warnings_of(report.noticed, numbers=False):
+        if not (report.unmapped and one.code == "nobody_mapped"):
+            report.warnings.append(one.text)
     return report
 
 
@@ -251,7 +257,8 @@ def _read_file(
                 context.offset = cursor.offset
         head = _head(path, min(HEAD_BYTES, status.st_size), mapping)
         with open_log(path) as stream, store.transaction():
-            report.events += store.add(_fresh(reader(name).read(stream, context), retired))
+            events = report.noticed.watch(_fresh(reader(name).read(stream, context), retired))
+            report.events += store.add(events)
             store.add_rows(name, context.rows, _week(now))
             store.set_cursor(Cursor(context.file_key, status.st_size, status.st_mtime_ns, context.offset, head))
     except (OSError, EOFError, zlib.error, ConfigurationError):

@@ -302,3 +302,31 @@ def test_a_crash_between_files_counts_no_row_twice(state: MemberState) -> None:
     with EventStore.open(state.collection) as store:
         assert store.rows().read == 9 + 6  # the past of the fixture, and these two files once
     assert [row.trials for row in outcomes(state)] == [2]
+
+
+def test_what_needs_a_person_is_said_in_words_without_a_name_or_a_number(state: MemberState) -> None:
+    run(state)
+    models = ("our-own-name", "alder", "birch")
+    log(state).write_text("".join(conversation(f"c{n}", model=models[n % 3]) for n in range(30)))
+    (told,) = run(state).warnings
+    assert told.startswith("Some of the calls went to models that the list does not know.")
+    assert "aliases.toml" in told
+    assert "our-own-name" not in told
+    with log(state).open("a") as file:
+        file.write(conversation("c99", model="our-own-name"))
+    assert run(state).warnings == [], "a few rows say nothing about a log"
+
+
+def test_deleted_days_belong_to_the_machines_person_only(tmp_path: Path) -> None:
+    for name in ("claude", "canonical"):
+        (tmp_path / name).mkdir()
+    folders = (
+        LogFolder(str(tmp_path / "claude"), "claude_code", "p"),
+        LogFolder(str(tmp_path / "canonical"), "canonical"),
+    )
+    made = make_state(tmp_path, folders)
+    run(made, NOW - timedelta(days=40))
+    run(made)
+    with EventStore.open(made.collection) as store:
+        assert store.people() == [KeyedIds(made.k_org, made.people).staff("p")]
+        assert store.counts() == {"gap": 1}
