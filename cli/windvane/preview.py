@@ -196,9 +196,9 @@ def _page(samples: list[Sample], store: EventStore, setup: Setup, now: datetime,
 
 
 def _explain(episode: str, store: EventStore, setup: Setup, now: datetime, *, as_json: bool) -> None:
-    from windvane.preview_page import show_explanation
+    from windvane.preview_why import show_explanation
     from windvane_client.evidence import micros
-    from windvane_client.observed import explain
+    from windvane_client.explained import explain
     from windvane_client.preview_own import own_work
     from windvane_privacy.errors import ConfigurationError, NotReady
 

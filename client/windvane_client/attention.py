@@ -58,7 +58,7 @@ class Noticed:
     no_attempts: Counter[str] = field(default_factory=Counter)
     """Calls from logs that write no retries although the program could."""
     prompts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Prompts by (source, mode)."""
+    """Prompts by (source, mode); of a gateway, which sees none, its calls."""
     votes: Counter[tuple[str, bool]] = field(default_factory=Counter)
     """Votes by (source, whether a rule or tag named a kind of work)."""
     families: set[str] = field(default_factory=set)
@@ -96,6 +96,8 @@ class Noticed:
             self.unlisted[source] += 1
         elif event.thread == MAIN:
             self.families.add(event.served)
+        if not entry.prompts:
+            self.prompts[source, event.mode] += 1
         if event.conv is None:
             self.loose[source] += 1
         elif not entry.prompts:
@@ -187,11 +189,12 @@ def _modes(noticed: Noticed, *, exact: bool) -> Iterator[Warn]:
         if unknown <= MOST * prompts:
             continue
         share = _share(unknown, prompts, exact=exact)
-        what = f"{share} of the prompts of {source} do not say whether a person wrote them."
+        what_of = "prompts" if capability(source).prompts else "calls"
+        what = f"{share} of the {what_of} of {source} do not say whether a person wrote them."
         why = "Only work that a person started counts."
         if source == "claude_code":
             do = "Update Claude Code: newer versions write the field `entrypoint`, and their logs will count."
-        elif source in ("open_webui", "canonical", "mapping", "collected"):
+        elif source in ("litellm", "open_webui", "canonical", "mapping", "collected"):
             do = "If only people use it, name it in rules.toml, [modes] interactive_keys, or deliver the mode too."
         else:
             do = "Update the program if a newer version writes it (docs/sources); else only other logs can count."

@@ -29,7 +29,7 @@ from windvane_client.switches import COUNTING, cause, decisive, eligible
 from windvane_privacy.catalogue import OTHER, Catalogue, Signal
 from windvane_privacy.outcomes import MAX_RECORDER, MAX_TRIALS, Basis, PersonOutcome
 
-_COMPLETED: dict[str, tuple[Basis, bool]] = {
+COMPLETED: dict[str, tuple[Basis, bool]] = {
     EXPLICIT_NO: (Basis.EXPLICIT, False),
     EXPLICIT_YES: (Basis.EXPLICIT, True),
     ABANDONED: (Basis.ENDED, False),
@@ -130,7 +130,7 @@ def _completion(
 ) -> None:
     families = {opening.family for opening in episode.openings if opening.family is not None}
     closing = episode.openings[-1].family if episode.openings else None
-    outcome = _COMPLETED.get(episode.ending.value)
+    outcome = COMPLETED.get(episode.ending.value)
     if (
         outcome is None
         or closing is None

@@ -12,9 +12,8 @@ Rules kept here:
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from operator import attrgetter
@@ -43,10 +42,19 @@ from windvane_client.gateways import requests_of
 from windvane_client.ids import KeyedHash
 from windvane_client.infra import faults
 from windvane_client.joined import first_tellers
-from windvane_client.kinds import WORK_CLASSES, Profile, Workspace, kind_of, profile_for, workspace_of
+from windvane_client.kinds import (
+    WORK_CLASSES,
+    Profile,
+    Workspace,
+    decided_by,
+    kind_of,
+    profile_for,
+    workspace_of,
+)
 from windvane_client.merge import structs_of
 from windvane_client.modes import INTERACTIVE, demoted_days, turn_mode
 from windvane_client.rules import Rules
+from windvane_client.starts import next_start, starts_of
 from windvane_client.store import Conversation, EventStore, Seen
 from windvane_client.switches import History, Opening, openings
 
@@ -58,6 +66,8 @@ _NOT_A_PERSON = frozenset({"automation", "relay"})
 _UNCOUNTED = structs_of(ModelSet, TurnEnd, Outcome, Close, Gap)
 _HEAD = attrgetter("source", "mode", "recorder", "project", "conv", "kind_hint")
 _T = TypeVar("_T")
+_Tools = Counter[tuple[str, str]]
+_Faults = Counter[tuple[str, str, str]]
 
 
 @dataclass(slots=True)
@@ -81,6 +91,11 @@ class EpisodeFacts:
     openings: tuple[Opening, ...]
     tool_counts: tuple[tuple[tuple[str, str], int], ...]
     fault_counts: tuple[tuple[tuple[str, str, str], int], ...]
+    mode_evidence: tuple[str, ...] = ()
+    """Names of what told the mode of its turns."""
+    tools_left_out: tuple[tuple[tuple[str, str], int], ...] = ()
+    """Tool calls that are no trial: by their outcome, their turn's mode, or beyond the cap."""
+    faults_left_out: tuple[tuple[tuple[str, str, str], int], ...] = ()
 
     @property
     def tools(self) -> Counter[tuple[str, str]]:
@@ -151,6 +166,7 @@ class PersonFacts:
     votes: list[VoteFacts] = field(default_factory=list)
     requests: list[RequestFacts] = field(default_factory=list)
     kinds: dict[Workspace, str] = field(default_factory=dict)
+    kinds_decided_by: dict[Workspace, str] = field(default_factory=dict)
     history: History = field(default_factory=History)
     kept: dict[str, Seen] = field(default_factory=dict)
     """The history from windows whose rows are deleted."""
@@ -178,7 +194,7 @@ def read_person(
     reading = _Reading(
         facts, window, rules, ids_key, constants, demoted_days(prompts, constants), person in rules.service_people
     )
-    starts = _starts(prompts)
+    starts = starts_of(prompts)
     swept: list[int] = []
     for conversation in store.conversations(person):
         events = [event for event in conversation.events if event.ts is None or event.ts < deadline]
@@ -188,13 +204,14 @@ def read_person(
             swept += [event.since for event in events if isinstance(event, Gap) and event.since is not None]
         cut = split(Conversation(person, conversation.conv, events, conversation.links), constants)
         if cut.episodes:
-            close_last(cut, min(now, deadline), _next_start(cut, conversation.conv, starts), constants)
+            close_last(cut, min(now, deadline), next_start(cut, conversation.conv, starts), constants)
             last = cut.episodes[-1]
             # Still open when the logs were last read before they were deleted: what came after nobody knows.
             last.cut |= any(last.last <= since < last.last + constants.idle for since in swept)
         reading.conversation(conversation.conv, events, cut, min(now, deadline))
     facts.history.freeze()
     facts.kinds = {place: kind_of(profile, constants) for place, profile in reading.profiles.items()}
+    facts.kinds_decided_by = {place: decided_by(profile, constants) for place, profile in reading.profiles.items()}
     facts.episodes.sort(key=lambda episode: (episode.opened, episode.conv))
     facts.votes.sort(key=lambda vote: (vote.ts, vote.a, vote.b, vote.winner))
     return facts
@@ -301,7 +318,8 @@ class _Reading:
             if opening.direct and opening.family is not None and mode not in _NOT_A_PERSON and not self.service:
                 self.facts.history.openings.append((opening.ts, opening.family))
         self.facts.totals.turn_modes.update(opened_by_person)
-        tools, faulty = self._turns(episode, modes)
+        tools, faulty, idle_tools, idle_faults = self._turns(episode, modes)
+        told = {self._told_by(turn, mode) for turn, mode in zip(episode.turns, modes, strict=True) if turn.opens}
         return EpisodeFacts(
             source=self._share(prompt.source),
             recorder=self._share(prompt.recorder),
@@ -316,7 +334,15 @@ class _Reading:
             openings=found,
             tool_counts=self._share(tuple(tools.items())),
             fault_counts=self._share(tuple(faulty.items())),
+            mode_evidence=self._share(tuple(sorted(told - {""}))),
+            tools_left_out=self._share(tuple(idle_tools.items())),
+            faults_left_out=self._share(tuple(idle_faults.items())),
         )
+
+    def _told_by(self, turn: Turn, mode: str) -> str:
+        if self.service:
+            return "service_accounts"
+        return turn.prompt.mode_evidence if mode == turn.prompt.mode else "behaviour_of_the_day"
 
     def _opening(self, found: Opening) -> Opening:
         set_by, set_to = self._share(found.set_by), self._share(found.set_to)
@@ -324,22 +350,26 @@ class _Reading:
         family, route = self._share(found.family), self._share(found.route)
         return Opening(found.ts, answered, family, route, set_by, set_to, found.causes_known)
 
-    def _turns(
-        self, episode: Episode, modes: list[str]
-    ) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str, str]]]:
+    def _turns(self, episode: Episode, modes: list[str]) -> tuple[_Tools, _Faults, _Tools, _Faults]:
+        """Tool calls and faults that may be trials, and those that are left out."""
         totals = self.facts.totals
         trials: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
-        faulty: Counter[tuple[str, str, str]] = Counter()
+        tools: _Tools = Counter()
+        faulty: _Faults = Counter()
+        every: _Faults = Counter()
         for i, (turn, mode) in enumerate(zip(episode.turns, modes, strict=True)):
             for fault in faults(turn.events, goes_on=i + 1 < len(episode.turns) or episode.goes_on):
                 totals.faults[fault.result] += 1
+                every[fault.family, fault.client, fault.result] += 1
                 if mode == INTERACTIVE and fault.two_sided:
                     faulty[fault.family, fault.client, fault.result] += 1
             for tool in _live_tools(turn):
                 totals.tools[tool.outcome] += 1
+                tools[tool.family, tool.outcome] += 1
                 if mode == INTERACTIVE and tool.outcome in _MAY_BE_TRIALS:
                     trials[tool.family].append((tool.key, tool.outcome))
-        return Counter((family, outcome) for family in trials for outcome in self._capped(trials[family])), faulty
+        entering = Counter((family, outcome) for family in trials for outcome in self._capped(trials[family]))
+        return entering, faulty, tools - entering, every - faulty
 
     def _capped(self, calls: list[tuple[bytes, str]]) -> list[str]:
         """Outcomes of an episode's calls of one family, (key, outcome) each, after the cap."""
@@ -352,30 +382,3 @@ class _Reading:
 
 def _live_tools(turn: Turn) -> list[Tool]:
     return [] if turn.rewound else [event for event in turn.events if isinstance(event, Tool)]
-
-
-Starts = dict[str, tuple[list[int], list[bytes]]]
-
-
-def _starts(prompts: Iterable[tuple[bytes | None, Prompt]]) -> Starts:
-    """When the person opened each conversation, by client, in order of time."""
-    first: dict[bytes, tuple[int, str]] = {}
-    for conv, prompt in prompts:
-        if conv is not None and prompt.ts is not None and prompt.thread == MAIN:
-            first.setdefault(conv, (prompt.ts, prompt.client))
-    by_client: Starts = defaultdict(lambda: ([], []))
-    for conv, (ts, client) in sorted(first.items(), key=lambda item: (item[1][0], item[0])):
-        times, convs = by_client[client]
-        times.append(ts)
-        convs.append(conv)
-    return dict(by_client)
-
-
-def _next_start(cut: Split, conv: bytes | None, starts: Starts) -> int | None:
-    """When the person next opened another conversation in the same client, after the last episode's last event."""
-    episode = cut.episodes[-1]
-    times, convs = starts.get(episode.turns[0].prompt.client, ([], []))
-    for at in range(bisect_right(times, episode.last), len(times)):
-        if convs[at] != conv:
-            return times[at]
-    return None
