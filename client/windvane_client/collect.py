@@ -140,7 +140,10 @@ def collect(state: MemberState, now: datetime, *, progress: Progress | None = No
         rules,
     )
     with EventStore.open(state.collection) as store:
-        store.freeze_rules(manifest.round if manifest is not None else _quarter(now), rules.sha256)
+        window = manifest.round if manifest is not None else _quarter(now)
+        store.freeze_rules(window, rules.sha256)
+        # Outages and policies happen inside a window: declared until the draw, and on record.
+        store.set_fact(f"events:{window}", rules.events_sha256)
         return read_logs(store, setup, now, retired=retired_until(store), progress=progress)
 
 

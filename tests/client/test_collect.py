@@ -231,6 +231,18 @@ def test_the_rules_are_fixed_inside_a_window(state: MemberState) -> None:
         run(state)
 
 
+def test_an_outside_fact_may_be_declared_inside_a_window_and_is_on_record(state: MemberState) -> None:
+    run(state)
+    facts = []
+    for text in ('[[event]]\ndate = 2026-08-06\nkind = "policy"\nfrom = "alder"\n', ""):
+        (state.folder / "events.toml").write_text(text)
+        run(state)
+        with EventStore.open(state.collection) as store:
+            facts.append(store.fact(f"events:{MANIFEST.round}"))
+    assert None not in facts
+    assert len(set(facts)) == 2
+
+
 def test_the_window_is_deleted_after_its_round_and_stays_deleted(state: MemberState) -> None:
     log(state).write_text(conversation("c1"))
     run(state)
