@@ -34,6 +34,13 @@ class Capability:
     prompts: bool = True
     """False: a gateway, which sees requests and no turns; its faults count by themselves (`gateways`)."""
     offers: bool = False
+    acts: bool = False
+    """A person's own choice of another model is written, so that a move can count although other causes could hide."""
+
+    @property
+    def shows_moves(self) -> bool:
+        """Staying and leaving can both be seen; where only staying can, nothing is a trial."""
+        return self.switch is not None and (self.causes or self.acts)
 
 
 _SPANS = Capability(
@@ -50,6 +57,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=None,
         causes=True,
         default_kind="coding",
+        acts=True,
     ),
     # Errors and reroutes are not written: neither a fault nor the cause of a change of model can be seen.
     "codex": Capability(
@@ -70,10 +78,12 @@ CAPABILITIES: Mapping[str, Capability] = {
         causes=True,
         default_kind="coding",
         offers=True,
+        acts=True,
     ),
+    # Messages name the model that answered, not the mode: plan/act and a hand's choice look alike.
     "cline/session": Capability(
         completion=False,
-        switch=Basis.RECORDED,
+        switch=Basis.INFERRED,
         tools=Basis.BIT,
         infra=False,
         blind=None,
@@ -88,6 +98,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=Basis.PROVED,
         causes=True,
         default_kind="other",
+        acts=True,
     ),
     "litellm": Capability(
         completion=False,
@@ -118,6 +129,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=Basis.PROVED,
         causes=False,
         default_kind="other",
+        acts=True,
     ),
     # Rows of collectors keep their log's own source, which decides; this is the most that any of them can say.
     "collected": Capability(
@@ -128,6 +140,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=Basis.PROVED,
         causes=True,
         default_kind="other",
+        acts=True,
     ),
     "otlp/claude_code": Capability(
         completion=False,  # only an abandonment would show
@@ -155,6 +168,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=None,
         causes=True,
         default_kind="coding",
+        acts=True,
     ),
     "otlp/gen_ai": _SPANS,
     "otlp/openinference": _SPANS,
@@ -188,6 +202,7 @@ def together(entries: Sequence[Capability]) -> Capability:
         default_kind=entries[0].default_kind,
         prompts=any(entry.prompts for entry in entries),
         offers=any(entry.offers for entry in entries),
+        acts=any(entry.acts for entry in entries),
     )
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from windvane_client.capabilities import capability
 from windvane_client.constants import CONSTANTS, Constants
 from windvane_client.outcomes_table import COMPLETED, switch_of
 from windvane_client.rules import Rules
@@ -30,7 +29,7 @@ def explain(
 ) -> Mapping[str, Any]:
     """Classes, counts and the names of evidence of one episode."""
     change = switch_of(episode, person, catalogue, rules, constants)
-    entry = capability(episode.source, episode.recorder)
+    entry = episode.can_say
     kind = person.kinds[episode.workspace]
     return {
         "closed_by": episode.how or "open",
@@ -39,6 +38,7 @@ def explain(
         "kind": kind,
         "kind_evidence": person.kinds_decided_by.get(episode.workspace, ""),
         "completion": {"class": episode.ending.value, "evidence": list(episode.ending.evidence)},
+        "telemetry_too": episode.telemetry is not None,
         "openings": [opening.family for opening in episode.openings],
         "switch": None if change is None else {"target": change[0], "cause": change[1]},
         "changes": _changes(episode, person, catalogue, rules, constants),
@@ -94,7 +94,7 @@ def _completion(
     common = _common(episode, kind)
     if common is not None:
         return common
-    if not capability(episode.source, episode.recorder).completion:
+    if not episode.can_say.completion:
         return "source_cannot_tell"
     if episode.ending.value not in COMPLETED:
         return "end_unknown"
@@ -118,7 +118,7 @@ def _switch(
     found, common = episode.openings, _common(episode, kind)
     if common is not None:
         return common
-    if capability(episode.source, episode.recorder).switch is None:
+    if not episode.can_say.shows_moves:
         return "source_cannot_tell"
     if change is None:
         if len(found) < constants.min_person_turns:

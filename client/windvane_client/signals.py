@@ -19,7 +19,7 @@ from heapq import nsmallest
 from operator import attrgetter
 from typing import TypeVar, cast
 
-from windvane_client.capabilities import capability
+from windvane_client.capabilities import Capability, capability
 from windvane_client.completion import Ending, ending
 from windvane_client.constants import CONSTANTS, Constants
 from windvane_client.episodes import Episode, Split, Turn, close_last, split
@@ -41,7 +41,7 @@ from windvane_client.events import (
 from windvane_client.gateways import requests_of
 from windvane_client.ids import KeyedHash
 from windvane_client.infra import faults
-from windvane_client.joined import first_tellers
+from windvane_client.joined import Telemetry, entry_of, first_tellers, telemetry_of
 from windvane_client.kinds import (
     WORK_CLASSES,
     Profile,
@@ -91,11 +91,18 @@ class EpisodeFacts:
     openings: tuple[Opening, ...]
     tool_counts: tuple[tuple[tuple[str, str], int], ...]
     fault_counts: tuple[tuple[tuple[str, str, str], int], ...]
+    telemetry: tuple[str, str] | None = None
+    """(source, recorder) of telemetry that was on in all its turns, beside a transcript."""
     mode_evidence: tuple[str, ...] = ()
     """Names of what told the mode of its turns."""
     tools_left_out: tuple[tuple[tuple[str, str], int], ...] = ()
     """Tool calls that are no trial: by their outcome, their turn's mode, or beyond the cap."""
     faults_left_out: tuple[tuple[tuple[str, str, str], int], ...] = ()
+
+    @property
+    def can_say(self) -> Capability:
+        """What its logs can say."""
+        return entry_of(self.source, self.recorder, self.telemetry)
 
     @property
     def tools(self) -> Counter[tuple[str, str]]:
@@ -198,9 +205,10 @@ def read_person(
     swept: list[int] = []
     for conversation in store.conversations(person):
         events = [event for event in conversation.events if event.ts is None or event.ts < deadline]
+        beside = Telemetry()
         if conversation.conv is not None:
-            events = first_tellers(events)
-        if conversation.conv is None:
+            beside, events = telemetry_of(events), first_tellers(events)
+        else:
             swept += [event.since for event in events if isinstance(event, Gap) and event.since is not None]
         cut = split(Conversation(person, conversation.conv, events, conversation.links), constants)
         if cut.episodes:
@@ -208,7 +216,7 @@ def read_person(
             last = cut.episodes[-1]
             # Still open when the logs were last read before they were deleted: what came after nobody knows.
             last.cut |= any(last.last <= since < last.last + constants.idle for since in swept)
-        reading.conversation(conversation.conv, events, cut, min(now, deadline))
+        reading.conversation(conversation.conv, events, cut, min(now, deadline), beside)
     facts.history.freeze()
     facts.kinds = {place: kind_of(profile, constants) for place, profile in reading.profiles.items()}
     facts.kinds_decided_by = {place: decided_by(profile, constants) for place, profile in reading.profiles.items()}
@@ -233,7 +241,9 @@ class _Reading:
     def _share(self, value: _T) -> _T:
         return cast("_T", self.shared.setdefault(value, value))
 
-    def conversation(self, conv: bytes | None, events: Sequence[AnyEvent], cut: Split, now: int) -> None:
+    def conversation(
+        self, conv: bytes | None, events: Sequence[AnyEvent], cut: Split, now: int, beside: Telemetry
+    ) -> None:
         totals = self.facts.totals
         self._heads(events)
         for event in events:
@@ -250,7 +260,7 @@ class _Reading:
             if isinstance(event, Tool):
                 totals.tools[event.outcome] += 1
         for episode in cut.episodes:
-            self.facts.episodes.append(self._episode(conv or b"", episode))
+            self.facts.episodes.append(self._episode(conv or b"", episode, beside))
 
     def _heads(self, events: Sequence[AnyEvent]) -> None:
         """Count what every event says of itself. Most events of a conversation say the same, so equal heads go once."""
@@ -308,9 +318,11 @@ class _Reading:
                 "service" if self.service else event.judge,
             ))  # fmt: skip
 
-    def _episode(self, conv: bytes, episode: Episode) -> EpisodeFacts:
+    def _episode(self, conv: bytes, episode: Episode, beside: Telemetry) -> EpisodeFacts:
         prompt = episode.turns[0].prompt
-        found = tuple(map(self._opening, openings(episode)))
+        telemetry = (beside.source, beside.recorder) if beside.covers(episode) else None
+        causes = telemetry is not None and capability(*telemetry).causes
+        found = tuple(self._opening(one, causes=causes) for one in openings(episode))
         modes = [turn_mode(turn.prompt, self.demoted, service=self.service) for turn in episode.turns]
         opened_by_person = [mode for mode, turn in zip(modes, episode.turns, strict=True) if turn.opens]
         declared = [turn.prompt.mode for turn in episode.turns if turn.by_person]
@@ -334,6 +346,7 @@ class _Reading:
             openings=found,
             tool_counts=self._share(tuple(tools.items())),
             fault_counts=self._share(tuple(faulty.items())),
+            telemetry=self._share(telemetry),
             mode_evidence=self._share(tuple(sorted(told - {""}))),
             tools_left_out=self._share(tuple(idle_tools.items())),
             faults_left_out=self._share(tuple(idle_faults.items())),
@@ -344,11 +357,11 @@ class _Reading:
             return "service_accounts"
         return turn.prompt.mode_evidence if mode == turn.prompt.mode else "behaviour_of_the_day"
 
-    def _opening(self, found: Opening) -> Opening:
+    def _opening(self, found: Opening, *, causes: bool) -> Opening:
         set_by, set_to = self._share(found.set_by), self._share(found.set_to)
         answered = found.ts if found.answered == found.ts else found.answered
         family, route = self._share(found.family), self._share(found.route)
-        return Opening(found.ts, answered, family, route, set_by, set_to, found.causes_known)
+        return Opening(found.ts, answered, family, route, set_by, set_to, found.causes_known or causes)
 
     def _turns(self, episode: Episode, modes: list[str]) -> tuple[_Tools, _Faults, _Tools, _Faults]:
         """Tool calls and faults that may be trials, and those that are left out."""
