@@ -342,3 +342,27 @@ def test_deleted_days_belong_to_the_machines_person_only(tmp_path: Path) -> None
     with EventStore.open(made.collection) as store:
         assert store.people() == [KeyedIds(made.k_org, made.people).staff("p")]
         assert store.counts() == {"gap": 1}
+
+
+def test_two_hundred_unknown_rows_of_one_person_change_nobody_elses_rows(tmp_path: Path) -> None:
+    found = []
+    for number, head in enumerate(('{"v":1,"k":"of_another_time","person":"q"}\n' * 200, "")):
+        (tmp_path / str(number) / "logs").mkdir(parents=True)
+        made = make_state(tmp_path / str(number), (LogFolder(str(tmp_path / str(number) / "logs"), "canonical"),))
+        work = conversation("past", day=-30) + conversation("c1", "p") + conversation("c2", "q")
+        log(made).write_text(head + work)
+        report = run(made)
+        assert (report.rows.unknown, report.rows.read) == (200, 209) if head else (0, 9)
+        found.append(sorted((row.signal, row.model, row.trials, row.successes) for row in outcomes(made)))
+    assert found[0] == found[1] != []
+
+
+def test_reading_opens_no_connection(state: MemberState, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a connection was opened")
+
+    for name in ("connect", "connect_ex", "bind"):
+        monkeypatch.setattr(f"socket.socket.{name}", refuse)
+    log(state).write_text(conversation("c1"))
+    assert run(state).events > 0
+    assert outcomes(state)

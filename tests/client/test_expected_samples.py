@@ -96,6 +96,25 @@ def test_preview_prints_the_expected_values(shared: Path, name: str, capsys: pyt
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_coverage_of_a_sample_adds_up(shared: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    paths, expected = worked_out(shared, name)
+    answer = printed(capsys, *paths, "--source", expected["source"])
+    (rows,) = answer["coverage"]["rows"]
+    assert {key: rows[key] for key in answer["observed"]["rows"]} == answer["observed"]["rows"]
+    assert rows["read"] >= rows["rejected"] + rows["unknown"] + rows["foreign"]
+    assert sum(rows["reasons"].values()) == rows["rejected"]
+    weeks = answer["coverage"]["weeks"]
+    for what, told in (("prompts", "person"), ("calls", "answered")):
+        held = sum(sum(week[what].values()) for week in weeks)
+        assert held >= (answer["observed"][what][told] or 0)
+    ends = sum(sum(week["episodes"].values()) for week in weeks)
+    assert ends == (answer["observed"]["episodes"] or 0)
+    if answer["observed"]["switches"]["by_cause"] is not None:
+        causes = sum(sum(week["changes"].values()) for week in weeks)
+        assert causes == sum(answer["observed"]["switches"]["by_cause"].values())
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_families_and_turn_openings_are_as_worked_out(shared: Path, name: str) -> None:
     paths, expected = worked_out(shared, name)
     setup = no_setup()
