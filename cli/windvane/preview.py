@@ -189,7 +189,7 @@ def _page(samples: list[Sample], store: EventStore, setup: Setup, now: datetime,
     cover = Coverage()
     if setup.open_round is None:
         own = own_work(store, setup, micros(now), cover)
-        gaps = all_gaps(store, samples, parent_missing=own.parent_missing)
+        gaps = all_gaps(store, samples, own.gaps)
     else:
         own, (_, gaps) = None, summed(store, samples, setup, now, cover)
     show(Console(highlight=False), samples, own, setup, Seen(cover, noticed, gaps))

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from windvane_client.capabilities import Capability, attempts_known, capability, together
 from windvane_client.constants import MINUTE
 from windvane_client.episodes import Episode
-from windvane_client.events import AnyEvent, AttemptError, Gap
+from windvane_client.events import MAIN, AnyEvent, AttemptError, Gap
 
 _LAST = 3
 _GATEWAYS = frozenset({"litellm", "langfuse", "mapping"})
@@ -61,7 +61,7 @@ class Telemetry:
 
 def telemetry_of(events: Sequence[AnyEvent]) -> Telemetry:
     """The telemetry in a conversation that a transcript tells as well; empty where only one of them is there."""
-    told = [event for event in events if _rank(event.source) == 1 and event.ts is not None]
+    told = [event for event in events if _rank(event.source) == 1 and event.ts and event.thread == MAIN]
     if not told or all(_rank(event.source) == 1 for event in events):
         return Telemetry()
     return Telemetry(told[0].source, told[0].recorder, sorted(event.ts or 0 for event in told))

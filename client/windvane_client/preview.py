@@ -12,7 +12,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -41,7 +41,7 @@ from windvane_client.readers import MACHINE_SOURCES, SampleFacts, context_for, r
 from windvane_client.readers.claude_code import default_roots
 from windvane_client.readers.cline_files import beside_task, session_of
 from windvane_client.readers.files import find_logs, open_log
-from windvane_client.signals import read_person
+from windvane_client.signals import Totals, read_person
 from windvane_client.store import EventStore
 from windvane_client.tool_classes import ToolClasses
 from windvane_privacy.errors import ConfigurationError
@@ -298,21 +298,26 @@ def summed(
         found["tools"]["basis"] = "mixed"
     if 1 < len(people) < LEAST_PEOPLE:
         _hide_outcomes(found)
-    broken = any(person.totals.parent_missing for person in people)
-    return found, sorted({*gaps, *_joined_gaps(store, facts, parent_missing=broken)})
+    words = {word for person in people for word in person_gaps(person.totals)}
+    return found, sorted({*gaps, *words, *_joined_gaps(store, facts)})
 
 
-def all_gaps(store: EventStore, samples: Sequence[Sample], *, parent_missing: bool) -> list[str]:
-    """What could not be seen, also what only shows when all samples are there. `parent_missing`: somebody's links
-    between rows are broken."""
+def person_gaps(totals: Totals) -> Iterator[str]:
+    """What could not be seen of one person's work."""
+    if totals.parent_missing:
+        yield "parent_missing"
+    if totals.source_silent:
+        yield "source_silent"
+
+
+def all_gaps(store: EventStore, samples: Sequence[Sample], people: Iterable[str]) -> list[str]:
+    """What could not be seen, also what only shows when all samples are there. `people`: `person_gaps` of them all."""
     used = [sample for sample in samples if sample.refused is None]
     facts = _joined_facts([sample.facts for sample in used])
-    return sorted({*gaps_of(used), *_joined_gaps(store, facts, parent_missing=parent_missing)})
+    return sorted({*gaps_of(used), *people, *_joined_gaps(store, facts)})
 
 
-def _joined_gaps(store: EventStore, facts: SampleFacts, *, parent_missing: bool) -> Iterator[str]:
-    if parent_missing:
-        yield "parent_missing"
+def _joined_gaps(store: EventStore, facts: SampleFacts) -> Iterator[str]:
     if facts.fork_parents - (facts.conversations or set()):
         yield "fork_parent_missing"
     if facts.subagents_named - facts.subagents_read:

@@ -22,7 +22,7 @@ from windvane_client.capabilities import capability
 from windvane_client.coverage import LEAST_PEOPLE, Coverage, take
 from windvane_client.observed import ALL_TIME
 from windvane_client.outcomes_table import rows_of
-from windvane_client.preview import Sample
+from windvane_client.preview import Sample, person_gaps
 from windvane_client.preview_setup import Setup
 from windvane_client.signals import PersonFacts, read_person
 from windvane_client.store import EventStore
@@ -86,8 +86,8 @@ class Own:
     programs: bool = False
     kinds: Counter[str] = field(default_factory=Counter)
     families: set[str] = field(default_factory=set)
-    parent_missing: bool = False
-    """Links between rows are broken in somebody's log."""
+    gaps: set[str] = field(default_factory=set)
+    """What could not be seen of somebody's work."""
 
 
 def own_work(store: EventStore, setup: Setup, now: int, cover: Coverage | None = None) -> Own:
@@ -101,7 +101,7 @@ def own_work(store: EventStore, setup: Setup, now: int, cover: Coverage | None =
         own.person = facts if own.people == 1 else None
         own.rows += rows_of(facts, window=ALL_TIME, catalogue=setup.catalogue, rules=setup.rules)
         own.episodes += len(facts.episodes)
-        own.parent_missing = own.parent_missing or facts.totals.parent_missing > 0
+        own.gaps.update(person_gaps(facts.totals))
         own.programs = own.programs or facts.totals.event_modes["automation"] > 0
         for episode in facts.episodes:
             own.modes[episode.mode] += 1

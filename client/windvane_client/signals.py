@@ -39,6 +39,7 @@ from windvane_client.events import (
     Vote,
 )
 from windvane_client.gateways import requests_of
+from windvane_client.hidden import mark_hidden
 from windvane_client.ids import KeyedHash
 from windvane_client.infra import faults
 from windvane_client.joined import Telemetry, entry_of, first_tellers, telemetry_of
@@ -160,6 +161,8 @@ class Totals:
     families: Counter[str] = field(default_factory=Counter)
     """Answered calls by family."""
     parent_missing: int = 0
+    source_silent: int = 0
+    """Conversations whose transcript stops while their telemetry goes on."""
     sessions: int = 0
     """Session ids of a gateway that hold at least two requests."""
 
@@ -213,9 +216,7 @@ def read_person(
         cut = split(Conversation(person, conversation.conv, events, conversation.links), constants)
         if cut.episodes:
             close_last(cut, min(now, deadline), next_start(cut, conversation.conv, starts), constants)
-            last = cut.episodes[-1]
-            # Still open when the logs were last read before they were deleted: what came after nobody knows.
-            last.cut |= any(last.last <= since < last.last + constants.idle for since in swept)
+            facts.totals.source_silent += mark_hidden(cut, swept, beside, constants)
         reading.conversation(conversation.conv, events, cut, min(now, deadline), beside)
     facts.history.freeze()
     facts.kinds = {place: kind_of(profile, constants) for place, profile in reading.profiles.items()}

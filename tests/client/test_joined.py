@@ -95,6 +95,23 @@ def test_an_error_in_the_telemetry_explains_the_change() -> None:
 
 
 @pytest.mark.parametrize(
+    ("later", "ending", "silent"),
+    [(4, "clean_end", 0), (30, "unknown", 1), (58, "unknown", 1), (62, "clean_end", 0)],
+)
+def test_a_transcript_that_stops_while_its_telemetry_goes_on_has_no_known_end(
+    later: float, ending: str, silent: int
+) -> None:
+    last = TURNS[-1][0] + 1
+    told = telemetry()
+    told.call(last + later, A, key="later")
+    facts = facts_of(rollout(), told)
+    (episode,) = [one for one in facts.episodes if one.conv == tag("c1")]
+    assert (episode.ending.value, facts.totals.source_silent) == (ending, silent)
+    told.events[-1].thread = "side"
+    assert facts_of(rollout(), told).totals.source_silent == 0, "a title that is made later is no work"
+
+
+@pytest.mark.parametrize(
     "header",
     [
         {"source": "cline", "recorder": "cline/session", "reader": "cline/1.0.0"},
