@@ -62,7 +62,7 @@ class Telemetry:
 def telemetry_of(events: Sequence[AnyEvent]) -> Telemetry:
     """The telemetry in a conversation that a transcript tells as well; empty where only one of them is there."""
     told = [event for event in events if _rank(event.source) == 1 and event.ts and event.thread == MAIN]
-    if not told or all(_rank(event.source) == 1 for event in events):
+    if not told or not any(_rank(event.source) == 0 for event in events):
         return Telemetry()
     return Telemetry(told[0].source, told[0].recorder, sorted(event.ts or 0 for event in told))
 
