@@ -23,6 +23,7 @@ from rich.console import Console
 from windvane.terminal import print_json
 
 if TYPE_CHECKING:
+    from windvane_client.attention import Noticed
     from windvane_client.preview import Progress, Sample
     from windvane_client.preview_own import Own
     from windvane_client.preview_setup import Setup
@@ -64,6 +65,7 @@ def preview(
 ) -> None:
     """Look at your own logs: what is read, what it would count for, how it would be bounded and noised."""
     from windvane_client import preview as reading
+    from windvane_client.attention import Noticed
     from windvane_client.store import EventStore
 
     if drawn is not None or after is not None:
@@ -74,15 +76,16 @@ def preview(
     given = _existing(paths or [])
     each = as_json and explain is None and source is None
     samples = _plan(given, source, setup, apart=each)
+    noticed = Noticed()
     with EventStore.temporary() as store:
         with _bar() as progress:
-            reading.read(samples, store, setup, now=moment, each=each, progress=progress)
+            reading.read(samples, store, setup, now=moment, each=each, progress=progress, noticed=noticed)
         if explain is not None:
             _explain(explain, store, setup, moment, as_json=as_json)
         elif as_json:
-            _json(samples, store, setup, moment, one=source is not None)
+            _json(samples, store, setup, moment, noticed, one=source is not None)
         else:
-            _page(samples, store, setup, moment)
+            _page(samples, store, setup, moment, noticed)
 
 
 def _of_round(
@@ -177,32 +180,48 @@ def _bar() -> Iterator[Progress]:
         yield show
 
 
-def _json(samples: list[Sample], store: EventStore, setup: Setup, now: datetime, *, one: bool) -> None:
-    from windvane_client.preview import SCHEMA, sample_json, summed
+def _json(
+    samples: list[Sample], store: EventStore, setup: Setup, now: datetime, noticed: Noticed, *, one: bool
+) -> None:
+    from windvane_client.coverage import Coverage
+    from windvane_client.preview import summed
+    from windvane_client.preview_json import SCHEMA, more_json, sample_json
 
+    cover = Coverage()
     if one:
         (sample,) = samples
         if sample.refused is None:
-            sample.observed, sample.missing = summed(store, samples, setup, now)
-        print_json(sample_json(sample))
+            sample.observed, sample.missing = summed(store, samples, setup, now, cover)
+        print_json({**sample_json(sample), **more_json(samples, cover, noticed)})
         return
-    total, _ = summed(store, samples, setup, now)
-    print_json({"schema": SCHEMA, "samples": [sample_json(sample) for sample in samples], "total": total})
+    total, _ = summed(store, samples, setup, now, cover)
+    all_samples = [sample_json(sample) for sample in samples]
+    print_json({
+        "schema": SCHEMA, "samples": all_samples, "total": total, **more_json(samples, cover, noticed),
+    })  # fmt: skip
 
 
-def _page(samples: list[Sample], store: EventStore, setup: Setup, now: datetime) -> None:
+def _page(samples: list[Sample], store: EventStore, setup: Setup, now: datetime, noticed: Noticed) -> None:
+    from windvane.preview_coverage import Seen
     from windvane.preview_page import show
+    from windvane_client.coverage import Coverage
     from windvane_client.evidence import micros
+    from windvane_client.preview import all_gaps, summed
     from windvane_client.preview_own import own_work
 
-    own = own_work(store, setup, micros(now)) if setup.open_round is None else None
-    show(Console(highlight=False), samples, own, setup)
+    cover = Coverage()
+    if setup.open_round is None:
+        own = own_work(store, setup, micros(now), cover)
+        gaps = all_gaps(store, samples, own.gaps)
+    else:
+        own, (_, gaps) = None, summed(store, samples, setup, now, cover)
+    show(Console(highlight=False), samples, own, setup, Seen(cover, noticed, gaps))
 
 
 def _explain(episode: str, store: EventStore, setup: Setup, now: datetime, *, as_json: bool) -> None:
-    from windvane.preview_page import show_explanation
+    from windvane.preview_why import show_explanation
     from windvane_client.evidence import micros
-    from windvane_client.observed import explain
+    from windvane_client.explained import explain
     from windvane_client.preview_own import own_work
     from windvane_privacy.errors import ConfigurationError, NotReady
 

@@ -22,6 +22,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from windvane.preview_coverage import Seen, show_coverage, show_warnings
 from windvane_client.events import Rows
 from windvane_client.preview import Sample, add_rows
 from windvane_client.preview_own import (
@@ -67,12 +68,17 @@ GAPS = {
     "parent_missing": "links between rows are broken in places; nothing was taken back because of it",
     "person_unknown": "rows of identities that people.toml does not name: not used",
     "shared_id": "one id under two people: kept apart",
+    "fork_parent_missing": "a copied conversation without the one it was copied from: that work is not seen",
+    "subagent_file_missing": "a subagent's own file is not there: its tool calls are not seen",
+    "source_silent": "a log stopped while its program went on: how that work ended is unknown",
+    "time_ambiguous": "a local time that happened twice or never: the row is not used",
+    "retention_cut": "days whose logs were deleted before they were read: what happened then is unknown",
     "schema_unknown": "a version of the format that this reader does not know",
     "rows_unknown": "rows of types that this reader does not know: skipped",
 }
 
 
-def show(out: Console, samples: Sequence[Sample], own: Own | None, setup: Setup) -> None:
+def show(out: Console, samples: Sequence[Sample], own: Own | None, setup: Setup, seen: Seen) -> None:
     """The whole page. `own` is None while a round is open: then only what was read is shown."""
     out.print()
     out.print(Text("Preview of your own logs", style="bold"))
@@ -80,7 +86,9 @@ def show(out: Console, samples: Sequence[Sample], own: Own | None, setup: Setup)
         Text("It stays on this machine. Prompts, answers, tool arguments and paths were not decoded.", style="dim")
     )
     _what_was_read(out, samples)
-    _what_was_refused(out, samples)
+    show_coverage(out, seen.cover)
+    _what_was_refused(out, samples, seen.gaps)
+    show_warnings(out, seen, open_round=own is None)
     found: list[Lean] = []
     if own is not None:
         found = leans(own.rows, setup)
@@ -103,7 +111,7 @@ def _heading(out: Console, number: int, text: str) -> None:
     out.print(Text.assemble((f"{number}  ", "cyan"), (text, "bold")))
 
 
-def _table(*columns: tuple[str, str]) -> Table:
+def table_of(*columns: tuple[str, str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, header_style="dim", pad_edge=False, show_edge=False)
     for name, justify in columns:
         table.add_column(
@@ -134,7 +142,7 @@ def _what_was_read(out: Console, samples: Sequence[Sample]) -> None:
         _lines(out, ["Nothing."])
         return
     numbers = [(name, "right") for name in ("files", "rows", "rejected", "unknown", "foreign", "conversations")]
-    table = _table(("source", "left"), *numbers)
+    table = table_of(("source", "left"), *numbers)
     for source in sorted({sample.source or "" for sample in read}):
         some = [sample for sample in read if sample.source == source]
         rows = _rows(some)
@@ -147,7 +155,7 @@ def _what_was_read(out: Console, samples: Sequence[Sample]) -> None:
     _indented(out, table)
 
 
-def _what_was_refused(out: Console, samples: Sequence[Sample]) -> None:
+def _what_was_refused(out: Console, samples: Sequence[Sample], gaps: Sequence[str]) -> None:
     _heading(out, 2, "What was refused, and why")
     said = False
     refused: Counter[tuple[str, str, str]] = Counter()
@@ -164,10 +172,7 @@ def _what_was_refused(out: Console, samples: Sequence[Sample]) -> None:
     for why, number in sorted(rows.reasons.items(), key=lambda item: (-item[1], item[0])):
         _lines(out, [f"{_count(number, 'row')} rejected: {REASONS.get(why, why)}."])
         said = True
-    gaps = {word for sample in samples for word in sample.gaps} - {"rows_rejected"}
-    gaps |= {"files_missing"} if any(sample.unreadable for sample in samples if sample.refused is None) else set()
-    gaps |= {"rows_unknown"} if rows.unknown else set()
-    for word in sorted(gaps):
+    for word in sorted(set(gaps) - {"rows_rejected"}):
         _lines(out, [f"{GAPS.get(word, word.replace('_', ' '))}."])
         said = True
     if not said:
@@ -195,7 +200,7 @@ def _outcomes(out: Console, own: Own, setup: Setup) -> None:
     least = least_people(own)
     for kind in dict.fromkeys(cell.kind for cell in cells):
         _indented(out, Text(kind, style="bold"))
-        table = _table(("", "left"), ("model", "left"), ("how often", "right"))
+        table = table_of(("", "left"), ("model", "left"), ("how often", "right"))
         before = None
         for cell in (cell for cell in cells if cell.kind == kind):
             name = setup.catalogue.get(cell.model).label
@@ -222,7 +227,7 @@ def _latest(out: Console, own: Own, setup: Setup) -> None:
         return
     out.print()
     _indented(out, Text("The latest pieces of work (say --explain and a number to see why)", style="dim"))
-    table = _table(
+    table = table_of(
         ("", "right"), ("start", "left"), ("kind", "left"), ("by", "left"), ("model", "left"), ("end", "left")
     )
     for number, episode in list(enumerate(episodes, 1))[-LATEST:]:
@@ -230,12 +235,12 @@ def _latest(out: Console, own: Own, setup: Setup) -> None:
         end = ENDINGS.get(episode.ending.value, episode.ending.value) if episode.closed is not None else "still open"
         table.add_row(
             str(number), time_text(episode.opened), own.person.kinds[episode.workspace],
-            MODES.get(episode.mode, episode.mode), _label(model, setup.catalogue), end,
+            MODES.get(episode.mode, episode.mode), label(model, setup.catalogue), end,
         )  # fmt: skip
     _indented(out, table)
 
 
-def _label(family: str | None, catalogue: Catalogue) -> str:
+def label(family: str | None, catalogue: Catalogue) -> str:
     if family is None:
         return "not said"
     return catalogue.get(family).label if family in catalogue else family
@@ -290,7 +295,7 @@ def _bounds_and_noise(out: Console, setup: Setup) -> None:
     )
     draws = [(f"noised {number}", "right") for number in range(1, DRAWS + 1)]
     names = ("made-up for A", "for B", "D", "T", f"{D_SCALE} D, {T_SCALE} T")
-    table = _table(*((name, "right") for name in names), *draws)
+    table = table_of(*((name, "right") for name in names), *draws)
     for cell in demonstrate(clamp=C, share_scale=scale, noise=OpenDPNoise()):
         pairs = (cell.exact, *cell.noised)
         table.add_row(
@@ -299,51 +304,3 @@ def _bounds_and_noise(out: Console, setup: Setup) -> None:
     _indented(out, table)
     if manifest is None:
         _lines(out, ["Bounds and noise as in a round of 60 organisations with 1,000 people each."])
-
-
-# --- --explain --------------------------------------------------------------------------------------------------------
-
-
-def show_explanation(out: Console, number: int, opened: int, why: Mapping[str, Any], setup: Setup) -> None:
-    """Why one piece of work was read as it was: classes and the names of evidence."""
-    out.print()
-    out.print(Text.assemble((f"Piece of work {number}", "bold"), (f"  started {time_text(opened)}", "dim")))
-    table = _table(("", "left"), ("", "left"))
-    table.show_header = False
-    completion = why["completion"]
-    table.add_row("started by", MODES.get(why["mode"], why["mode"]))
-    table.add_row("kind of work", why["kind"])
-    table.add_row("closed by", why["closed_by"].replace("_", " "))
-    end = ENDINGS.get(completion["class"], completion["class"])
-    table.add_row("end", f"{end}, because of: {', '.join(completion['evidence']) or 'no evidence'}")
-    table.add_row(
-        "model of each turn", ", ".join(_label(family, setup.catalogue) for family in why["openings"]) or "none"
-    )
-    switch = why["switch"]
-    if switch is None:
-        table.add_row("change of model", "could not show one")
-    elif switch["target"] is None:
-        table.add_row("change of model", "none")
-    else:
-        table.add_row("change of model", f"to {_label(switch['target'], setup.catalogue)}, cause: {switch['cause']}")
-    for name, words in (("tool calls", "tools"), ("faults", "infra")):
-        counts = (_outcome_text(key, n, setup.catalogue) for key, n in why[words].items())
-        table.add_row(name, "; ".join(counts) or "none that count")
-    _indented(out, table)
-    out.print()
-    counted = why["mode"] == "interactive" and why["kind"] != "other" and why["closed_by"] != "open"
-    verdict = "It can count." if counted else "It does not count: " + _why_not(why)
-    out.print(Text(verdict))
-
-
-def _outcome_text(key: str, number: int, catalogue: Catalogue) -> str:
-    family, _, outcome = key.rpartition(":")
-    return f"{_label(family, catalogue)} {outcome.replace('_', ' ')} {number}"
-
-
-def _why_not(why: Mapping[str, Any]) -> str:
-    if why["closed_by"] == "open":
-        return "it is still open."
-    if why["mode"] != "interactive":
-        return "the log does not say that a person started it." if why["mode"] == "unknown" else "no person started it."
-    return "its kind of work is undecided."

@@ -36,6 +36,13 @@ class Capability:
     offers: bool = False
     credits_turn: bool = False
     """True: a tool call does not name the answer it came from; the only family that answered in its turn made it."""
+    acts: bool = False
+    """A person's own choice of another model is written, so that a move can count although other causes could hide."""
+
+    @property
+    def shows_moves(self) -> bool:
+        """Staying and leaving can both be seen; where only staying can, nothing is a trial."""
+        return self.switch is not None and (self.causes or self.acts)
 
 
 _SPANS = Capability(
@@ -52,6 +59,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=None,
         causes=True,
         default_kind="coding",
+        acts=True,
     ),
     # Errors and reroutes are not written: neither a fault nor the cause of a change of model can be seen.
     "codex": Capability(
@@ -72,10 +80,12 @@ CAPABILITIES: Mapping[str, Capability] = {
         causes=True,
         default_kind="coding",
         offers=True,
+        acts=True,
     ),
+    # Messages name the model that answered, not the mode: plan/act and a hand's choice look alike.
     "cline/session": Capability(
         completion=False,
-        switch=Basis.RECORDED,
+        switch=Basis.INFERRED,
         tools=Basis.BIT,
         infra=False,
         blind=None,
@@ -90,6 +100,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=Basis.PROVED,
         causes=True,
         default_kind="other",
+        acts=True,
     ),
     "litellm": Capability(
         completion=False,
@@ -120,6 +131,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=Basis.PROVED,
         causes=False,
         default_kind="other",
+        acts=True,
     ),
     # Rows of collectors keep their log's own source, which decides; this is the most that any of them can say.
     "collected": Capability(
@@ -130,6 +142,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=Basis.PROVED,
         causes=True,
         default_kind="other",
+        acts=True,
     ),
     # A trace is a request of some program; only a score that the organisation names says how it ended.
     "langfuse": Capability(
@@ -178,6 +191,7 @@ CAPABILITIES: Mapping[str, Capability] = {
         blind=None,
         causes=True,
         default_kind="coding",
+        acts=True,
     ),
     "otlp/gen_ai": _SPANS,
     "otlp/openinference": _SPANS,
@@ -213,6 +227,7 @@ def together(entries: Sequence[Capability]) -> Capability:
         default_kind=entries[0].default_kind,
         prompts=any(entry.prompts for entry in entries),
         offers=any(entry.offers for entry in entries),
+        acts=any(entry.acts for entry in entries),
     )
 
 

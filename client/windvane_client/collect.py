@@ -25,6 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from windvane_client.attention import Noticed, warnings_of
 from windvane_client.catalogue_builtin import builtin_catalogue
 from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.evidence import micros, retired_until
@@ -74,6 +75,8 @@ class CollectReport:
     days_since_last: int | None = None
     unmapped: bool = False
     warnings: list[str] = field(default_factory=list)
+    noticed: Noticed = field(default_factory=Noticed)
+    """What may need a person in the rows of this run."""
 
 
 class Sink(Protocol):
@@ -137,7 +140,10 @@ def collect(state: MemberState, now: datetime, *, progress: Progress | None = No
         rules,
     )
     with EventStore.open(state.collection) as store:
-        store.freeze_rules(manifest.round if manifest is not None else _quarter(now), rules.sha256)
+        window = manifest.round if manifest is not None else _quarter(now)
+        store.freeze_rules(window, rules.sha256)
+        # Outages and policies happen inside a window: declared until the draw, and on record.
+        store.set_fact(f"events:{window}", rules.events_sha256)
         return read_logs(store, setup, now, retired=retired_until(store), progress=progress)
 
 
@@ -147,7 +153,8 @@ def read_logs(
     """Read what is new into `store`. `retired`: what is older belongs to a window that is over, µs."""
     report = CollectReport()
     sources = [_Source(one, _owner(one, setup.ids)) for one in setup.logs if not _opted_out(one, setup.people)]
-    _prepare(store, report, setup, micros(now))
+    machines = {one.person for one in sources if one.folder.source in MACHINE_SOURCES}
+    _prepare(store, report, setup, micros(now), machines)
     found = [
         _Found(source, path, _size(path))
         for source in sources
@@ -173,6 +180,9 @@ def read_logs(
     report.unmapped = any(source.folder.source in MACHINE_SOURCES and source.person is None for source in sources)
     if report.unmapped:
         report.warnings.append("Logs without a person's name belong to nobody yet: set [machine] in people.toml.")
+    for one in warnings_of(report.noticed, numbers=False):
+        if not (report.unmapped and one.code == "nobody_mapped"):
+            report.warnings.append(one.text)
     return report
 
 
@@ -252,7 +262,8 @@ def _read_file(
                 context.offset = cursor.offset
         head = _head(path, min(HEAD_BYTES, status.st_size), mapping)
         with open_log(path) as stream, store.transaction():
-            report.events += store.add(_fresh(reader(name).read(stream, context), retired))
+            events = report.noticed.watch(_fresh(reader(name).read(stream, context), retired))
+            report.events += store.add(events)
             store.add_rows(name, context.rows, _week(now))
             store.set_cursor(Cursor(context.file_key, status.st_size, status.st_mtime_ns, context.offset, head))
     except (OSError, EOFError, zlib.error, ConfigurationError):
@@ -299,7 +310,7 @@ def _size(path: Path) -> int:
 # --- around the files -------------------------------------------------------------------------------------------------
 
 
-def _prepare(store: Sink, report: CollectReport, setup: CollectSetup, now: int) -> None:
+def _prepare(store: Sink, report: CollectReport, setup: CollectSetup, now: int, machines: set[bytes | None]) -> None:
     names = sorted((family.id, *family.patterns) for family in setup.catalogue.families)
     fingerprint = canonical.sha256_hex(canonical.encode([[list(one) for one in names], dict(setup.aliases)]))
     known = store.fact("catalogue")
@@ -316,7 +327,10 @@ def _prepare(store: Sink, report: CollectReport, setup: CollectSetup, now: int) 
     if report.days_since_last > WARN_AFTER_DAYS:
         report.warnings.append("The last run was long ago; programs delete their logs, so run it every week.")
     if report.days_since_last > LOGS_KEPT_DAYS:
-        store.add(_gap("retention_cut", hashlib.sha256(last.encode()).digest()[:16], now, since=int(last)))
+        # Each machine's person has an own gap: how their work of that time ended is unknown, nobody else's is.
+        for person in sorted(machines, key=lambda one: one or b"") or [None]:
+            key = hashlib.sha256(last.encode() + (person or b"")).digest()[:16]
+            store.add(_gap("retention_cut", key, now, since=int(last), person=person))
 
 
 def _gone(store: Sink, report: CollectReport, seen: set[bytes], now: int) -> None:
@@ -330,9 +344,10 @@ def _gone(store: Sink, report: CollectReport, seen: set[bytes], now: int) -> Non
             store.drop_cursor(cursor.file_key)
 
 
-def _gap(what: str, key: bytes, now: int, *, since: int | None = None) -> Iterator[Gap]:
+def _gap(what: str, key: bytes, now: int, *, since: int | None = None, person: bytes | None = None) -> Iterator[Gap]:
     yield Gap(
-        source="collect", recorder="collect", reader=READER, key=key, ts=now, what=what, since=since, until=now
+        source="collect", recorder="collect", reader=READER, key=key, person=person, ts=now, what=what, since=since,
+        until=now,
     )  # fmt: skip
 
 

@@ -36,6 +36,8 @@ TOOL_OUTCOMES = (
     "ok", "runtime", "malformed", "precondition", "failed", "denied", "hook_block", "tool_infra", "no_result",
     "unclassified",
 )  # fmt: skip
+MODEL_SETTERS = ("person", "harness", "policy", "refusal", "fallback", "unknown")
+"""Who or what set a model; `refusal`, `fallback`: the program moved, after a refusal or because a model failed."""
 TURN_ENDS = ("clean", "interrupted", "error", "limit", "unknown")
 OUTCOME_VALUES = ("accepted", "rejected", "met", "failed", "submitted", "merged")
 GAPS = (
@@ -112,7 +114,7 @@ class Tool(Event, tag="tool"):
 
 
 class ModelSet(Event, tag="model_set"):
-    """The model was set. `by`: person, harness, policy, unknown."""
+    """The model was set. `by`: a word of MODEL_SETTERS."""
 
     family: str
     by: str

@@ -47,6 +47,13 @@ def profile_for(event: Event, rules: Rules) -> Profile:
     return profile
 
 
+def decided_by(profile: Profile, constants: Constants) -> str:
+    """What decides the kind of a workspace: `rule_or_tag`, `tool_profile` or `default_of_source`."""
+    if profile.hints:
+        return "rule_or_tag"
+    return "tool_profile" if sum(profile.work.values()) >= constants.kind_min_work_calls else "default_of_source"
+
+
 def kind_of(profile: Profile, constants: Constants) -> str:
     """The kind of work of a workspace; `other` is everything undecided."""
     if profile.hints:

@@ -204,8 +204,8 @@ def _never() -> str:
 
 def _kept() -> str:
     return (
-        "Events stay on our machine until the round of their quarter has ended for us; if we skip a round, until 60 days "
-        "after the end of its quarter. Then they are deleted, but for work that is still unfinished. When "
+        "Events stay on our machine until the round of their quarter has ended for us; if we skip a round, until 60 "
+        "days after the end of its quarter. Then they are deleted, but for work that is still unfinished. When "
         "a person first and last used each family of models is kept until it is 400 days old at the end of a round. "
         "The ledger keeps without end in which rounds a pseudonym was counted, because of the lifetime limit below, "
         "and in words how our people as a whole leaned. Our numbers with noise in them leave it 45 days after the "

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary of one sample that `preview --json` prints, and why each episode was read as it was.
+"""The summary of one sample that `preview --json` prints.
 
 Rules kept here:
 * null where the rows of the sample cannot tell, 0 only where they could and do not;
-* counts of everything that was read, also of what gives no trial;
-* evidence is named by the name of its field, never by a value.
+* counts of everything that was read, also of what gives no trial.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 from windvane_client.capabilities import NOTHING, Capability, capability
@@ -98,23 +96,6 @@ def summary(
             len(rows_of(person, window=ALL_TIME, catalogue=catalogue, rules=rules, constants=constants))
             for person in people
         ),
-    }
-
-
-def explain(
-    episode: EpisodeFacts, person: PersonFacts, *, catalogue: Catalogue, rules: Rules, constants: Constants = CONSTANTS
-) -> Mapping[str, Any]:
-    """Why one episode was read as it was: classes and the names of evidence, no ids and no values of the log."""
-    change = switch_of(episode, person, catalogue, rules, constants)
-    return {
-        "closed_by": episode.how or "open",
-        "mode": episode.mode,
-        "kind": person.kinds[episode.workspace],
-        "completion": {"class": episode.ending.value, "evidence": list(episode.ending.evidence)},
-        "openings": [opening.family for opening in episode.openings],
-        "switch": None if change is None else {"target": change[0], "cause": change[1]},
-        "tools": {f"{family}:{outcome}": n for (family, outcome), n in sorted(episode.tools.items())},
-        "infra": {f"{family}:{result}": n for (family, _, result), n in sorted(episode.faults.items())},
     }
 
 

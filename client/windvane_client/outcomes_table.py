@@ -29,7 +29,7 @@ from windvane_client.switches import COUNTING, cause, decisive, eligible
 from windvane_privacy.catalogue import OTHER, Catalogue, Signal
 from windvane_privacy.outcomes import MAX_RECORDER, MAX_TRIALS, Basis, PersonOutcome
 
-_COMPLETED: dict[str, tuple[Basis, bool]] = {
+COMPLETED: dict[str, tuple[Basis, bool]] = {
     EXPLICIT_NO: (Basis.EXPLICIT, False),
     EXPLICIT_YES: (Basis.EXPLICIT, True),
     ABANDONED: (Basis.ENDED, False),
@@ -130,13 +130,8 @@ def _completion(
 ) -> None:
     families = {opening.family for opening in episode.openings if opening.family is not None}
     closing = episode.openings[-1].family if episode.openings else None
-    outcome = _COMPLETED.get(episode.ending.value)
-    if (
-        outcome is None
-        or closing is None
-        or len(families) != 1
-        or not capability(episode.source, episode.recorder).completion
-    ):
+    outcome = COMPLETED.get(episode.ending.value)
+    if outcome is None or closing is None or len(families) != 1 or not episode.can_say.completion:
         return
     if facts.history.is_new(closing, episode.opened, constants):
         return
@@ -145,7 +140,7 @@ def _completion(
 
 
 def _tools_and_faults(counts: dict[Key, list[int]], episode: EpisodeFacts, kind: str) -> None:
-    entry = capability(episode.source, episode.recorder)
+    entry = episode.can_say
     if entry.tools is not None:
         trials = CLASSED_TRIALS if entry.tools is Basis.CLASSED else BIT_TRIALS
         for (family, outcome), n in episode.tool_counts:
@@ -153,8 +148,11 @@ def _tools_and_faults(counts: dict[Key, list[int]], episode: EpisodeFacts, kind:
                 key: Key = (Signal.TOOL_RELIABILITY, kind, episode.recorder, entry.tools, family, None)
                 _add(counts, key, n, n * trials[outcome])
     if entry.infra:
+        # Where only telemetry writes the attempts, it is the one recorder of them.
+        own = episode.telemetry is None or capability(episode.source, episode.recorder).infra
+        recorder = episode.recorder if own or episode.telemetry is None else episode.telemetry[1]
         for (family, client, result), n in episode.fault_counts:
-            _fault(counts, episode.recorder, client, kind, family, result, n)
+            _fault(counts, recorder, client, kind, family, result, n)
 
 
 def _fault(
@@ -184,8 +182,9 @@ def _switches(
     opened: dict[tuple[str, str, Basis], set[str]] = defaultdict(set)
     left: dict[tuple[str, str, Basis, str], Counter[tuple[str | None, str]]] = defaultdict(Counter)
     for episode, kind in episodes:
-        basis = capability(episode.source, episode.recorder).switch
-        if basis is None:
+        entry = episode.can_say
+        basis = entry.switch
+        if basis is None or not entry.shows_moves:
             continue
         place = (kind, episode.recorder, basis)
         opened[place] |= {opening.family for opening in episode.openings if opening.direct and opening.family}

@@ -12,14 +12,16 @@ Rules kept here:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from windvane_client.attention import Noticed
 from windvane_client.capabilities import capability, together
+from windvane_client.coverage import LEAST_PEOPLE, Coverage, take
 from windvane_client.events import AnyEvent, Gap, Rows
 from windvane_client.evidence import micros
 from windvane_client.observed import ALL_TIME, Observed, summary
@@ -39,13 +41,11 @@ from windvane_client.preview_sources import (
 from windvane_client.readers import MACHINE_SOURCES, SampleFacts, context_for, gemini_cli, reader
 from windvane_client.readers.cline_files import beside_task, session_of
 from windvane_client.readers.files import find_logs, open_log, packed_logs
-from windvane_client.signals import read_person
+from windvane_client.signals import Totals, read_person
 from windvane_client.store import EventStore
 from windvane_client.tool_classes import ToolClasses
 from windvane_privacy.errors import ConfigurationError
 
-SCHEMA = "windvane/preview/v1"
-LEAST_PEOPLE = 10
 _BATCH = 4096
 
 Progress = Callable[[int, int], None]
@@ -179,8 +179,10 @@ def read(
     now: datetime,
     each: bool = False,
     progress: Progress | None = None,
+    noticed: Noticed | None = None,
 ) -> None:
-    """Read every sample into `store` and count what its reader saw. `each`: also sum up each sample by itself."""
+    """Read every sample into `store` and count what its reader saw. `each`: also sum up each sample by itself.
+    `noticed`: filled with what may need a person."""
     todo = [(sample, path) for sample in samples if sample.refused is None for path in sample.files]
     total = sum(_size(path) for _, path in todo)
     done = 0
@@ -196,7 +198,7 @@ def read(
                     if progress is not None:
                         progress(start + min(position, size), total)
 
-                _read_file(sample, path, store, own, setup, micros(now), at)
+                _read_file(sample, path, store, own, setup, micros(now), at, noticed or Noticed())
                 done += size
                 at(size)
             if sample.files and sample.unreadable == len(sample.files):
@@ -213,6 +215,7 @@ def _read_file(
     setup: Setup,
     now: int,
     progress: Callable[[int], None],
+    noticed: Noticed,
 ) -> None:
     context = context_for(path, ids=setup.ids, catalogue=setup.catalogue, now=now, facts=sample.facts)
     context.machine_person = sample.person
@@ -227,7 +230,8 @@ def _read_file(
     gaps: Counter[str] = Counter()
     try:
         with open_log(path) as stream, store.transaction():
-            events = _watched(reader(sample.source or "").read(stream, context), gaps, stream, progress)
+            events = noticed.watch(reader(sample.source or "").read(stream, context))
+            events = _watched(events, gaps, stream, progress)
             if own is None:
                 store.add(events)
             else:
@@ -273,19 +277,28 @@ def _size(path: Path) -> int:
 # --- summing up -------------------------------------------------------------------------------------------------------
 
 
-def summed(store: EventStore, samples: Sequence[Sample], setup: Setup, now: datetime) -> tuple[Observed, list[str]]:
-    """The `observed` object of the samples that were read into `store`, and the words for what could not be seen."""
+def summed(
+    store: EventStore, samples: Sequence[Sample], setup: Setup, now: datetime, cover: Coverage | None = None
+) -> tuple[Observed, list[str]]:
+    """The `observed` object of the samples that were read into `store`, and the words for what could not be seen.
+    `cover`: filled with what the events of each week hold."""
     used = [sample for sample in samples if sample.refused is None]
     rows = Rows()
     for sample in used:
         add_rows(rows, sample.rows)
     gaps = gaps_of(used)
     if setup.open_round is not None:
+        if cover is not None:
+            for person in store.people():
+                take(cover, store, person, None, catalogue=setup.catalogue, rules=setup.rules)
         return _only_rows(rows), gaps
     at, rules = micros(now), setup.rules
     people = [
         read_person(store, person, window=ALL_TIME, rules=rules, ids_key=setup.key, now=at) for person in store.people()
     ]
+    if cover is not None:
+        for one in people:
+            take(cover, store, one.person, one, catalogue=setup.catalogue, rules=rules)
     facts = _joined_facts([sample.facts for sample in used])
     entry = together([capability(one.source, one.recorder) for one in (sample.facts for sample in used) if one.any_row])
     found = summary(people, facts, rows, catalogue=setup.catalogue, rules=rules, entry=entry)
@@ -296,12 +309,32 @@ def summed(store: EventStore, samples: Sequence[Sample], setup: Setup, now: date
         found["tools"]["basis"] = "mixed"
     if 1 < len(people) < LEAST_PEOPLE:
         _hide_outcomes(found)
-    more = {"parent_missing"} if any(person.totals.parent_missing for person in people) else set()
+    words = {word for person in people for word in person_gaps(person.totals)}
+    return found, sorted({*gaps, *words, *_joined_gaps(store, facts)})
+
+
+def person_gaps(totals: Totals) -> Iterator[str]:
+    """What could not be seen of one person's work."""
+    if totals.parent_missing:
+        yield "parent_missing"
+    if totals.source_silent:
+        yield "source_silent"
+
+
+def all_gaps(store: EventStore, samples: Sequence[Sample], people: Iterable[str]) -> list[str]:
+    """What could not be seen, also what only shows when all samples are there. `people`: `person_gaps` of them all."""
+    used = [sample for sample in samples if sample.refused is None]
+    facts = _joined_facts([sample.facts for sample in used])
+    return sorted({*gaps_of(used), *people, *_joined_gaps(store, facts)})
+
+
+def _joined_gaps(store: EventStore, facts: SampleFacts) -> Iterator[str]:
     if facts.fork_parents - (facts.conversations or set()):
-        more.add("fork_parent_missing")
+        yield "fork_parent_missing"
+    if facts.subagents_named - facts.subagents_read:
+        yield "subagent_file_missing"
     if store.shared_ids():
-        more.add("shared_id")
-    return found, sorted({*gaps, *more})
+        yield "shared_id"
 
 
 def gaps_of(samples: Sequence[Sample]) -> list[str]:
@@ -312,19 +345,6 @@ def gaps_of(samples: Sequence[Sample]) -> list[str]:
     if any(sample.unreadable or sample.packed for sample in samples):
         words.add("files_missing")
     return sorted(words)
-
-
-def sample_json(sample: Sample) -> dict[str, Any]:
-    """The object that `preview --json` prints for one sample."""
-    refused = sample.refused
-    return {
-        "schema": SCHEMA,
-        "source": sample.source,
-        "files": [path.name for path in sample.files],
-        "observed": sample.observed,
-        "refused": None if refused is None else {"reason": refused.reason, "instead": refused.instead},
-        "gaps": sample.missing,
-    }
 
 
 def add_rows(total: Rows, more: Rows) -> None:
@@ -349,6 +369,8 @@ def _joined_facts(parts: Sequence[SampleFacts]) -> SampleFacts:
             joined.conversations = (joined.conversations or set()) | own
         joined.failures_hidden = joined.failures_hidden or one.failures_hidden
         joined.fork_parents |= one.fork_parents
+        joined.subagents_named |= one.subagents_named
+        joined.subagents_read |= one.subagents_read
         if one.attempts_known is not None:
             joined.saw_attempts(one.attempts_known)
     return joined

@@ -19,9 +19,10 @@ from itertools import combinations
 from typing import Final
 
 from windvane_client.capabilities import NAMES_NO_MODE, capability
+from windvane_client.coverage import LEAST_PEOPLE, Coverage, take
 from windvane_client.observed import ALL_TIME
 from windvane_client.outcomes_table import rows_of
-from windvane_client.preview import LEAST_PEOPLE, Sample
+from windvane_client.preview import Sample, person_gaps
 from windvane_client.preview_setup import Setup
 from windvane_client.signals import PersonFacts, read_person
 from windvane_client.store import EventStore
@@ -85,17 +86,22 @@ class Own:
     programs: bool = False
     kinds: Counter[str] = field(default_factory=Counter)
     families: set[str] = field(default_factory=set)
+    gaps: set[str] = field(default_factory=set)
+    """What could not be seen of somebody's work."""
 
 
-def own_work(store: EventStore, setup: Setup, now: int) -> Own:
-    """Own outcomes, person by person. `now`: µs."""
+def own_work(store: EventStore, setup: Setup, now: int, cover: Coverage | None = None) -> Own:
+    """Own outcomes, person by person. `now`: µs. `cover`: filled with what the events of each week hold."""
     own = Own()
     for person in store.people():
         facts = read_person(store, person, window=ALL_TIME, rules=setup.rules, ids_key=setup.key, now=now)
+        if cover is not None:
+            take(cover, store, person, facts, catalogue=setup.catalogue, rules=setup.rules)
         own.people += 1
         own.person = facts if own.people == 1 else None
         own.rows += rows_of(facts, window=ALL_TIME, catalogue=setup.catalogue, rules=setup.rules)
         own.episodes += len(facts.episodes)
+        own.gaps.update(person_gaps(facts.totals))
         own.programs = own.programs or facts.totals.event_modes["automation"] > 0
         for episode in facts.episodes:
             own.modes[episode.mode] += 1

@@ -5,7 +5,7 @@ Rules kept here:
 * rules look at content-free attributes only; the first that matches wins; the reader keeps the kind, not the attribute;
 * nothing is detected from several people's data: policies, outages and relays are declared;
 * unknown tables, fields, kinds, classes or outcomes are refused at load, with the entry's number and nothing else;
-* `sha256` names the rules, so that they stay fixed inside a window.
+* `sha256` names the rules, which stay fixed inside a window; facts of events.toml may be declared until the draw.
 """
 
 from __future__ import annotations
@@ -78,6 +78,9 @@ class Rules:
     service_people: frozenset[bytes] = frozenset()
     """Pseudonyms of `service_accounts`, see `with_people`."""
     sha256: str = hashlib.sha256(b"").hexdigest()
+    """Of rules.toml."""
+    events_sha256: str = hashlib.sha256(b"").hexdigest()
+    """Of events.toml."""
 
     def kind_rule(self, attributes: Mapping[str, str]) -> str | None:
         """Kind of work of the first entry that matches, or None."""
@@ -129,7 +132,8 @@ def parse_rules(rules: str = "", events: str = "") -> Rules:
         interactive_keys=modes["interactive_keys"],
         skip_user_agents=modes["skip_user_agents"],
         declared=tuple(_declared(entry, i) for i, entry in enumerate(_list(declared, "event"), 1)),
-        sha256=hashlib.sha256(rules.encode() + b"\0" + events.encode()).hexdigest(),
+        sha256=hashlib.sha256(rules.encode()).hexdigest(),
+        events_sha256=hashlib.sha256(events.encode()).hexdigest(),
     )
 
 

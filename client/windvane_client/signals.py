@@ -12,15 +12,14 @@ Rules kept here:
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from operator import attrgetter
 from typing import TypeVar, cast
 
-from windvane_client.capabilities import capability
+from windvane_client.capabilities import Capability, capability
 from windvane_client.completion import Ending, ending
 from windvane_client.constants import CONSTANTS, Constants
 from windvane_client.episodes import Episode, Split, Turn, close_last, split
@@ -40,13 +39,23 @@ from windvane_client.events import (
     Vote,
 )
 from windvane_client.gateways import requests_of
+from windvane_client.hidden import mark_hidden
 from windvane_client.ids import KeyedHash
 from windvane_client.infra import faults
-from windvane_client.joined import first_tellers
-from windvane_client.kinds import WORK_CLASSES, Profile, Workspace, kind_of, profile_for, workspace_of
+from windvane_client.joined import Telemetry, entry_of, first_tellers, telemetry_of
+from windvane_client.kinds import (
+    WORK_CLASSES,
+    Profile,
+    Workspace,
+    decided_by,
+    kind_of,
+    profile_for,
+    workspace_of,
+)
 from windvane_client.merge import structs_of
 from windvane_client.modes import INTERACTIVE, demoted_days, turn_mode
 from windvane_client.rules import Rules
+from windvane_client.starts import next_start, starts_of
 from windvane_client.store import Conversation, EventStore, Seen
 from windvane_client.switches import History, Opening, openings
 from windvane_privacy.catalogue import UNKNOWN
@@ -59,6 +68,8 @@ _NOT_A_PERSON = frozenset({"automation", "relay"})
 _UNCOUNTED = structs_of(ModelSet, TurnEnd, Outcome, Close, Gap)
 _HEAD = attrgetter("source", "mode", "recorder", "project", "conv", "kind_hint")
 _T = TypeVar("_T")
+_Tools = Counter[tuple[str, str]]
+_Faults = Counter[tuple[str, str, str]]
 
 
 @dataclass(slots=True)
@@ -82,6 +93,18 @@ class EpisodeFacts:
     openings: tuple[Opening, ...]
     tool_counts: tuple[tuple[tuple[str, str], int], ...]
     fault_counts: tuple[tuple[tuple[str, str, str], int], ...]
+    telemetry: tuple[str, str] | None = None
+    """(source, recorder) of telemetry that was on in all its turns, beside a transcript."""
+    mode_evidence: tuple[str, ...] = ()
+    """Names of what told the mode of its turns."""
+    tools_left_out: tuple[tuple[tuple[str, str], int], ...] = ()
+    """Tool calls that are no trial: by their outcome, their turn's mode, or beyond the cap."""
+    faults_left_out: tuple[tuple[tuple[str, str, str], int], ...] = ()
+
+    @property
+    def can_say(self) -> Capability:
+        """What its logs can say."""
+        return entry_of(self.source, self.recorder, self.telemetry)
 
     @property
     def tools(self) -> Counter[tuple[str, str]]:
@@ -139,6 +162,8 @@ class Totals:
     families: Counter[str] = field(default_factory=Counter)
     """Answered calls by family."""
     parent_missing: int = 0
+    source_silent: int = 0
+    """Conversations whose transcript stops while their telemetry goes on."""
     sessions: int = 0
     """Session ids of a gateway that hold at least two requests."""
 
@@ -152,6 +177,7 @@ class PersonFacts:
     votes: list[VoteFacts] = field(default_factory=list)
     requests: list[RequestFacts] = field(default_factory=list)
     kinds: dict[Workspace, str] = field(default_factory=dict)
+    kinds_decided_by: dict[Workspace, str] = field(default_factory=dict)
     history: History = field(default_factory=History)
     kept: dict[str, Seen] = field(default_factory=dict)
     """The history from windows whose rows are deleted."""
@@ -179,17 +205,23 @@ def read_person(
     reading = _Reading(
         facts, window, rules, ids_key, constants, demoted_days(prompts, constants), person in rules.service_people
     )
-    starts = _starts(prompts)
+    starts = starts_of(prompts)
+    swept: list[int] = []
     for conversation in store.conversations(person):
         events = [event for event in conversation.events if event.ts is None or event.ts < deadline]
+        beside = Telemetry()
         if conversation.conv is not None:
-            events = first_tellers(events)
+            beside, events = telemetry_of(events), first_tellers(events)
+        else:
+            swept += [event.since for event in events if isinstance(event, Gap) and event.since is not None]
         cut = split(Conversation(person, conversation.conv, events, conversation.links), constants)
         if cut.episodes:
-            close_last(cut, min(now, deadline), _next_start(cut, conversation.conv, starts), constants)
-        reading.conversation(conversation.conv, events, cut, min(now, deadline))
+            close_last(cut, min(now, deadline), next_start(cut, conversation.conv, starts), constants)
+            facts.totals.source_silent += mark_hidden(cut, swept, beside, constants)
+        reading.conversation(conversation.conv, events, cut, min(now, deadline), beside)
     facts.history.freeze()
     facts.kinds = {place: kind_of(profile, constants) for place, profile in reading.profiles.items()}
+    facts.kinds_decided_by = {place: decided_by(profile, constants) for place, profile in reading.profiles.items()}
     facts.episodes.sort(key=lambda episode: (episode.opened, episode.conv))
     facts.votes.sort(key=lambda vote: (vote.ts, vote.a, vote.b, vote.winner))
     return facts
@@ -211,7 +243,9 @@ class _Reading:
     def _share(self, value: _T) -> _T:
         return cast("_T", self.shared.setdefault(value, value))
 
-    def conversation(self, conv: bytes | None, events: Sequence[AnyEvent], cut: Split, now: int) -> None:
+    def conversation(
+        self, conv: bytes | None, events: Sequence[AnyEvent], cut: Split, now: int, beside: Telemetry
+    ) -> None:
         totals = self.facts.totals
         self._heads(events)
         for event in events:
@@ -228,7 +262,7 @@ class _Reading:
             if isinstance(event, Tool):
                 totals.tools[event.outcome] += 1
         for episode in cut.episodes:
-            self.facts.episodes.append(self._episode(conv or b"", episode))
+            self.facts.episodes.append(self._episode(conv or b"", episode, beside))
 
     def _heads(self, events: Sequence[AnyEvent]) -> None:
         """Count what every event says of itself. Most events of a conversation say the same, so equal heads go once."""
@@ -286,9 +320,11 @@ class _Reading:
                 "service" if self.service else event.judge,
             ))  # fmt: skip
 
-    def _episode(self, conv: bytes, episode: Episode) -> EpisodeFacts:
+    def _episode(self, conv: bytes, episode: Episode, beside: Telemetry) -> EpisodeFacts:
         prompt = episode.turns[0].prompt
-        found = tuple(map(self._opening, openings(episode)))
+        telemetry = (beside.source, beside.recorder) if beside.covers(episode) else None
+        causes = telemetry is not None and capability(*telemetry).causes
+        found = tuple(self._opening(one, causes=causes) for one in openings(episode))
         modes = [turn_mode(turn.prompt, self.demoted, service=self.service) for turn in episode.turns]
         opened_by_person = [mode for mode, turn in zip(modes, episode.turns, strict=True) if turn.opens]
         declared = [turn.prompt.mode for turn in episode.turns if turn.by_person]
@@ -296,7 +332,8 @@ class _Reading:
             if opening.direct and opening.family is not None and mode not in _NOT_A_PERSON and not self.service:
                 self.facts.history.openings.append((opening.ts, opening.family))
         self.facts.totals.turn_modes.update(opened_by_person)
-        tools, faulty = self._turns(episode, modes)
+        tools, faulty, idle_tools, idle_faults = self._turns(episode, modes)
+        told = {self._told_by(turn, mode) for turn, mode in zip(episode.turns, modes, strict=True) if turn.opens}
         return EpisodeFacts(
             source=self._share(prompt.source),
             recorder=self._share(prompt.recorder),
@@ -311,30 +348,43 @@ class _Reading:
             openings=found,
             tool_counts=self._share(tuple(tools.items())),
             fault_counts=self._share(tuple(faulty.items())),
+            telemetry=self._share(telemetry),
+            mode_evidence=self._share(tuple(sorted(told - {""}))),
+            tools_left_out=self._share(tuple(idle_tools.items())),
+            faults_left_out=self._share(tuple(idle_faults.items())),
         )
 
-    def _opening(self, found: Opening) -> Opening:
+    def _told_by(self, turn: Turn, mode: str) -> str:
+        if self.service:
+            return "service_accounts"
+        return turn.prompt.mode_evidence if mode == turn.prompt.mode else "behaviour_of_the_day"
+
+    def _opening(self, found: Opening, *, causes: bool) -> Opening:
         set_by, set_to = self._share(found.set_by), self._share(found.set_to)
         answered = found.ts if found.answered == found.ts else found.answered
         family, route = self._share(found.family), self._share(found.route)
-        return Opening(found.ts, answered, family, route, set_by, set_to, found.causes_known)
+        return Opening(found.ts, answered, family, route, set_by, set_to, found.causes_known or causes)
 
-    def _turns(
-        self, episode: Episode, modes: list[str]
-    ) -> tuple[Counter[tuple[str, str]], Counter[tuple[str, str, str]]]:
+    def _turns(self, episode: Episode, modes: list[str]) -> tuple[_Tools, _Faults, _Tools, _Faults]:
+        """Tool calls and faults that may be trials, and those that are left out."""
         totals = self.facts.totals
         trials: dict[str, list[tuple[bytes, str]]] = defaultdict(list)
-        faulty: Counter[tuple[str, str, str]] = Counter()
+        tools: _Tools = Counter()
+        faulty: _Faults = Counter()
+        every: _Faults = Counter()
         for i, (turn, mode) in enumerate(zip(episode.turns, modes, strict=True)):
             for fault in faults(turn.events, goes_on=i + 1 < len(episode.turns) or episode.goes_on):
                 totals.faults[fault.result] += 1
+                every[fault.family, fault.client, fault.result] += 1
                 if mode == INTERACTIVE and fault.two_sided:
                     faulty[fault.family, fault.client, fault.result] += 1
             for tool in _live_tools(turn):
                 totals.tools[tool.outcome] += 1
+                tools[_made_by(tool, turn), tool.outcome] += 1
                 if mode == INTERACTIVE and tool.outcome in _MAY_BE_TRIALS:
                     trials[_made_by(tool, turn)].append((tool.key, tool.outcome))
-        return Counter((family, outcome) for family in trials for outcome in self._capped(trials[family])), faulty
+        entering = Counter((family, outcome) for family in trials for outcome in self._capped(trials[family]))
+        return entering, faulty, tools - entering, every - faulty
 
     def _capped(self, calls: list[tuple[bytes, str]]) -> list[str]:
         """Outcomes of an episode's calls of one family, (key, outcome) each, after the cap."""
@@ -355,30 +405,3 @@ def _made_by(tool: Tool, turn: Turn) -> str:
         return tool.family
     answered = {event.served for event in turn.events if isinstance(event, Call) and event.turn == tool.turn}
     return answered.pop() if len(answered) == 1 else UNKNOWN
-
-
-Starts = dict[str, tuple[list[int], list[bytes]]]
-
-
-def _starts(prompts: Iterable[tuple[bytes | None, Prompt]]) -> Starts:
-    """When the person opened each conversation, by client, in order of time."""
-    first: dict[bytes, tuple[int, str]] = {}
-    for conv, prompt in prompts:
-        if conv is not None and prompt.ts is not None and prompt.thread == MAIN:
-            first.setdefault(conv, (prompt.ts, prompt.client))
-    by_client: Starts = defaultdict(lambda: ([], []))
-    for conv, (ts, client) in sorted(first.items(), key=lambda item: (item[1][0], item[0])):
-        times, convs = by_client[client]
-        times.append(ts)
-        convs.append(conv)
-    return dict(by_client)
-
-
-def _next_start(cut: Split, conv: bytes | None, starts: Starts) -> int | None:
-    """When the person next opened another conversation in the same client, after the last episode's last event."""
-    episode = cut.episodes[-1]
-    times, convs = starts.get(episode.turns[0].prompt.client, ([], []))
-    for at in range(bisect_right(times, episode.last), len(times)):
-        if convs[at] != conv:
-            return times[at]
-    return None

@@ -25,7 +25,8 @@ from windvane_client.store import Seen
 from windvane_privacy.catalogue import Catalogue
 
 CAUSES = (
-    "retired", "policy", "default_change", "planned_mode", "router", "fallback", "infra", "quota", "context", "novelty",
+    "retired", "policy", "default_change", "planned_mode", "router", "fallback", "infra", "quota", "context",
+    "refusal", "novelty",
     "person_set", "person_inferred", "unknown",
 )  # fmt: skip
 """Causes of a decisive change in the order in which they are looked for; `returned`, `same_family` are none."""
@@ -89,16 +90,17 @@ class History:
         recent |= {family for family, times in kept.items() if since <= times.last <= until}
         return {family for family in recent if family in catalogue}
 
-    def failed(self, classes: Iterable[str], family: str, since: int, until: int) -> bool:
-        """Whether an attempt of these classes failed between two times (µs), on `family` or on nobody knows which."""
+    def failed(self, classes: Iterable[str], family: str, since: int, until: int) -> str | None:
+        """Class of the first attempt of these classes that failed between two times (µs), on `family` or on nobody
+        knows which; None where none did."""
         wanted = frozenset(classes)
         at = bisect_left(self.errors, (since, "", ""))
         for ts, model, error in self.errors[at:]:
             if ts > until:
-                return False
+                return None
             if error in wanted and model in (family, _UNKNOWN):
-                return True
-        return False
+                return error
+        return None
 
 
 def openings(episode: Episode) -> tuple[Opening, ...]:
@@ -168,40 +170,65 @@ def decisive(found: Sequence[Opening]) -> int | None:
     return at
 
 
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Cause of a change, a word of `CAUSES`, and the names of the evidence for it (never a value of the log)."""
+
+    cause: str
+    evidence: tuple[str, ...] = ()
+
+
 def cause(
     found: Sequence[Opening], at: int, history: History, catalogue: Catalogue, rules: Rules, constants: Constants
 ) -> str:
-    """Cause of the decisive change at index `at`, first hit wins; a word of `CAUSES`."""
+    """Cause of the decisive change at index `at`; a word of `CAUSES`."""
+    return reason(found, at, history, catalogue, rules, constants).cause
+
+
+def reason(
+    found: Sequence[Opening], at: int, history: History, catalogue: Catalogue, rules: Rules, constants: Constants
+) -> Reason:
+    """Cause of the decisive change at index `at` with its evidence, first hit wins."""
     change, start = found[at], found[0]
     a, b = start.family or _UNKNOWN, change.family or _UNKNOWN
     since, until = change.ts - constants.cause_lookback, change.answered
+    declared = {event.kind for event in rules.declared if event.covers(a, b, change.ts)}
     if a in catalogue and _retired(catalogue.get(a).retired_from, change.ts):
-        return "retired"
-    for event in rules.declared:
-        if event.kind == "retirement" and event.model_from == a and event.covers(a, b, change.ts):
-            return "retired"
+        return Reason("retired", ("list_of_models",))
+    # A retirement is of one model: declared for nobody knows which, it explains nothing.
+    if any(e.kind == "retirement" and e.model_from == a and e.covers(a, b, change.ts) for e in rules.declared):
+        return Reason("retired", ("declared_retirement",))
     for event in rules.declared:
         if event.kind in ("policy", "default_change") and event.covers(a, b, change.ts):
-            return event.kind
+            return Reason(event.kind, (f"declared_{event.kind}",))
     if "policy" in change.set_by:
-        return "policy"
-    if change.route in _PLANNED_ROUTES or "harness" in change.set_by:
-        return "planned_mode"
+        return Reason("policy", ("model_set_policy",))
+    if change.route in _PLANNED_ROUTES:
+        return Reason("planned_mode", (f"route_{change.route}",))
+    if "harness" in change.set_by:
+        return Reason("planned_mode", ("model_set_harness",))
     if change.route in ("router", "fallback"):
-        return change.route
-    outage = any(event.kind == "outage" and event.covers(a, b, change.ts) for event in rules.declared)
-    if outage or history.failed(INFRA_CLASSES, a, since, until):
-        return "infra"
-    if history.failed(("rate_own",), a, since, until):
-        return "quota"
-    if history.failed(("context",), a, start.ts, until):
-        return "context"
+        return Reason(change.route, (f"route_{change.route}",))
+    if "fallback" in change.set_by:
+        return Reason("fallback", ("model_set_fallback",))
+    if "outage" in declared:
+        return Reason("infra", ("declared_outage",))
+    for code, classes, earliest in (
+        ("infra", INFRA_CLASSES, since), ("quota", ("rate_own",), since), ("context", ("context",), start.ts),
+    ):  # fmt: skip
+        error = history.failed(classes, a, earliest, until)
+        if error is not None:
+            return Reason(code, (f"attempt_error_{error}",))
+    if "refusal" in change.set_by:
+        return Reason("refusal", ("model_set_refusal",))
     if any(history.is_new(family, change.ts, constants) for family in (a, b)):
-        return "novelty"
+        return Reason("novelty", ("first_use",))
     # A command that names another model than the one that came is no evidence for this change.
     if "person" in change.set_by and (not change.set_to or change.set_to & {b, _UNKNOWN}):
-        return "person_set"
-    return "person_inferred" if change.causes_known and change.route == "direct" else _UNKNOWN
+        return Reason("person_set", ("model_set_person",))
+    if change.causes_known and change.route == "direct":
+        return Reason("person_inferred", ("nothing_else_recorded",))
+    return Reason(_UNKNOWN, ("causes_not_recorded" if not change.causes_known else "route_unknown",))
 
 
 def _retired(day: str | None, moment: int) -> bool:

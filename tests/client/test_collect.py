@@ -231,6 +231,18 @@ def test_the_rules_are_fixed_inside_a_window(state: MemberState) -> None:
         run(state)
 
 
+def test_an_outside_fact_may_be_declared_inside_a_window_and_is_on_record(state: MemberState) -> None:
+    run(state)
+    facts = []
+    for text in ('[[event]]\ndate = 2026-08-06\nkind = "policy"\nfrom = "alder"\n', ""):
+        (state.folder / "events.toml").write_text(text)
+        run(state)
+        with EventStore.open(state.collection) as store:
+            facts.append(store.fact(f"events:{MANIFEST.round}"))
+    assert None not in facts
+    assert len(set(facts)) == 2
+
+
 def test_the_window_is_deleted_after_its_round_and_stays_deleted(state: MemberState) -> None:
     log(state).write_text(conversation("c1"))
     run(state)
@@ -302,3 +314,55 @@ def test_a_crash_between_files_counts_no_row_twice(state: MemberState) -> None:
     with EventStore.open(state.collection) as store:
         assert store.rows().read == 9 + 6  # the past of the fixture, and these two files once
     assert [row.trials for row in outcomes(state)] == [2]
+
+
+def test_what_needs_a_person_is_said_in_words_without_a_name_or_a_number(state: MemberState) -> None:
+    run(state)
+    models = ("our-own-name", "alder", "birch")
+    log(state).write_text("".join(conversation(f"c{n}", model=models[n % 3]) for n in range(30)))
+    (told,) = run(state).warnings
+    assert told.startswith("Some of the calls went to models that the list does not know.")
+    assert "aliases.toml" in told
+    assert "our-own-name" not in told
+    with log(state).open("a") as file:
+        file.write(conversation("c99", model="our-own-name"))
+    assert run(state).warnings == [], "a few rows say nothing about a log"
+
+
+def test_deleted_days_belong_to_the_machines_person_only(tmp_path: Path) -> None:
+    for name in ("claude", "canonical"):
+        (tmp_path / name).mkdir()
+    folders = (
+        LogFolder(str(tmp_path / "claude"), "claude_code", "p"),
+        LogFolder(str(tmp_path / "canonical"), "canonical"),
+    )
+    made = make_state(tmp_path, folders)
+    run(made, NOW - timedelta(days=40))
+    run(made)
+    with EventStore.open(made.collection) as store:
+        assert store.people() == [KeyedIds(made.k_org, made.people).staff("p")]
+        assert store.counts() == {"gap": 1}
+
+
+def test_two_hundred_unknown_rows_of_one_person_change_nobody_elses_rows(tmp_path: Path) -> None:
+    found = []
+    for number, head in enumerate(('{"v":1,"k":"of_another_time","person":"q"}\n' * 200, "")):
+        (tmp_path / str(number) / "logs").mkdir(parents=True)
+        made = make_state(tmp_path / str(number), (LogFolder(str(tmp_path / str(number) / "logs"), "canonical"),))
+        work = conversation("past", day=-30) + conversation("c1", "p") + conversation("c2", "q")
+        log(made).write_text(head + work)
+        report = run(made)
+        assert (report.rows.unknown, report.rows.read) == (200, 209) if head else (0, 9)
+        found.append(sorted((row.signal, row.model, row.trials, row.successes) for row in outcomes(made)))
+    assert found[0] == found[1] != []
+
+
+def test_reading_opens_no_connection(state: MemberState, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("a connection was opened")
+
+    for name in ("connect", "connect_ex", "bind"):
+        monkeypatch.setattr(f"socket.socket.{name}", refuse)
+    log(state).write_text(conversation("c1"))
+    assert run(state).events > 0
+    assert outcomes(state)

@@ -10,7 +10,8 @@ import pytest
 
 from client_events import CATALOGUE, KEY, NOW, A, B, Log, facts_of, store_of, tag
 from windvane_client.events import Rows
-from windvane_client.observed import explain, observe
+from windvane_client.explained import explain
+from windvane_client.observed import observe
 from windvane_client.readers.protocol import SampleFacts
 from windvane_client.rules import Rules
 

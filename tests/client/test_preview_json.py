@@ -39,7 +39,9 @@ def test_a_session_and_its_subagent_file_are_one_sample(shared: Path, capsys: py
     folder = shared / "samples" / "claude_code"
     main, side = folder / "real_skill_model_swap_v2.1.39.jsonl", folder / "real_subagent_file_a9.jsonl"
     expected = json.loads(main.with_name(f"{main.name}.expected.json").read_text("utf-8"))
-    calls = printed(capsys, main, side, "--source", "claude_code", *LONG_AFTER)["observed"]["calls"]
+    answer = printed(capsys, main, side, "--source", "claude_code", *LONG_AFTER)
+    assert "subagent_file_missing" not in answer["gaps"]
+    calls = answer["observed"]["calls"]
     told = expected["information"]["alternative"]["with_subagent_file"]
     assert {name: calls[name] for name in told} == told
 
@@ -47,7 +49,7 @@ def test_a_session_and_its_subagent_file_are_one_sample(shared: Path, capsys: py
 def test_a_source_gives_one_sample_of_all_paths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write_home(tmp_path / "logs")
     answer = printed(capsys, *sorted(folder.glob("*.jsonl")), "--source", "claude_code", *LONG_AFTER)
-    assert set(answer) == {"schema", "source", "files", "observed", "refused", "gaps"}
+    assert set(answer) == {"schema", "source", "files", "observed", "refused", "gaps", "coverage", "warnings"}
     assert (answer["schema"], answer["source"]) == ("windvane/preview/v1", "claude_code")
     assert set(answer["observed"]) == OBSERVED
     assert answer["observed"]["conversations"] == len(answer["files"]) == 2
@@ -63,7 +65,7 @@ def test_without_a_source_there_is_one_sample_a_session_and_a_total(
     side.mkdir(parents=True)
     shutil.copy(session, side / "agent-1.jsonl")
     answer = printed(capsys, *LONG_AFTER)
-    assert set(answer) == {"schema", "samples", "total"}
+    assert set(answer) == {"schema", "samples", "total", "coverage", "warnings"}
     assert [len(sample["files"]) for sample in answer["samples"]] == [2, 1]
     assert {sample["source"] for sample in answer["samples"]} == {"claude_code"}
     parts = [sample["observed"] for sample in answer["samples"]]

@@ -17,6 +17,8 @@ import windvane.preview_page as page
 from manifests import FAMILY_IDS
 from outcome_rows import row
 from preview_homes import NOW, TEXT_OF_THE_WRITER, write_home
+from reader_support import Log as Transcript
+from reader_support import lines, tool
 from windvane.main import run
 from windvane_client.evidence import micros
 from windvane_client.ids import K_ORG_BYTES
@@ -354,3 +356,18 @@ def test_progress_goes_up_to_all_bytes(home: Path) -> None:
     done = [at for at, _ in told]
     assert done == sorted(done)
     assert told[-1] == (total, total)
+
+
+def test_the_page_says_what_could_not_be_seen_and_what_needs_a_person(home: Path, shown: Callable[..., str]) -> None:
+    home.mkdir()
+    log = Transcript()
+    log.user()
+    log.answer("m1", tool("t1", "Agent"))
+    log.result("t1", toolUseResult={"agentId": "a7"})
+    (home / "s.jsonl").write_bytes(lines(log.rows))
+    page = shown(home)
+    assert "a subagent's own file is not there: its tool calls are not seen." in page
+    assert "By week (UTC)" in page
+    assert "claude_code, tool calls, by outcome: ok 1." in page
+    assert "This needs a person All answers came from one model family." in page
+    assert page.index("By week") < page.index("What was refused") < page.index("This needs a person")

@@ -21,6 +21,7 @@ def merged(events):
 
 
 def test_r1_text_and_tool_use_of_one_answer_are_one_call():
+    """ccusage#389: text and tool use of one answer are two rows: one call."""
     log = Log()
     log.user()
     log.answer("m1", text())
@@ -29,6 +30,7 @@ def test_r1_text_and_tool_use_of_one_answer_are_one_call():
 
 
 def test_r2_an_answer_with_18_parallel_tools_is_one_call():
+    """ccusage#994, #1728: every way to read removes duplicates, also one session by itself."""
     log = Log()
     log.user()
     log.answer("m1")
@@ -42,6 +44,7 @@ def test_r2_an_answer_with_18_parallel_tools_is_one_call():
 
 
 def test_r3_without_request_id_the_last_row_wins():
+    """ccusage#976, #797: no `requestId`: still one call; the last row wins."""
     log = Log()
     log.user()
     log.answer("m1", model=None)
@@ -52,6 +55,7 @@ def test_r3_without_request_id_the_last_row_wins():
 
 
 def test_r3_without_message_id_the_row_is_the_call():
+    """ccusage#976, #797: no `requestId`: still one call; the last row wins."""
     log = Log()
     log.answer("", text())
     log.answer("", text())
@@ -59,6 +63,7 @@ def test_r3_without_message_id_the_row_is_the_call():
 
 
 def test_r4_one_message_id_under_two_sessions_is_one_call():
+    """ccusage#1762: one message id under several session ids: one call."""
     first, second = Log("a"), Log("b")
     first.answer("m1")
     second.answer("m1")
@@ -68,6 +73,7 @@ def test_r4_one_message_id_under_two_sessions_is_one_call():
 
 
 def test_r5_a_side_replay_with_a_new_request_id_leaves_the_main_copy():
+    """ccusage#913: a side replay with a new request id: the main copy only."""
     log = Log()
     log.user()
     log.answer("m1", requestId="r1")
@@ -77,6 +83,7 @@ def test_r5_a_side_replay_with_a_new_request_id_leaves_the_main_copy():
 
 
 def test_r6_a_resume_with_fresh_row_ids_is_one_call_a_message():
+    """tokenjam#294, #300: a resume with fresh row ids: one call a message id."""
     log = Log()
     log.user()
     log.answer("m1")
@@ -94,6 +101,7 @@ def test_r6_a_resume_with_fresh_row_ids_is_one_call_a_message():
 
 
 def test_r9_two_alike_subagents_stay_two():
+    """tokscale#679: two subagents with equal token counts stay two."""
     a, b = Log(agentId="a", isSidechain=True), Log(agentId="b", isSidechain=True)
     a.answer("m1", usage={"input_tokens": 5})
     b.answer("m2", usage={"input_tokens": 5})
@@ -101,6 +109,7 @@ def test_r9_two_alike_subagents_stay_two():
 
 
 def test_r13_synthetic_is_no_model():
+    """splitrail#1, aide#78: `<synthetic>` is no model."""
     log = Log()
     log.user()
     log.answer("m1", model="<synthetic>")
@@ -119,10 +128,12 @@ def test_r13_synthetic_is_no_model():
     ],
 )  # fmt: skip
 def test_r14_one_family_however_it_is_written(name):
+    """tokscale#565: two ways to write one family are one family."""
     assert builtin_catalogue().resolve(name) == "claude-sonnet-4.6"
 
 
 def test_r15_an_opaque_profile_is_unknown_unless_an_alias_names_it():
+    """claude-code#27890: an opaque inference profile: alias or `unknown`, never one common model."""
     arn = "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc-sonnet"
     assert builtin_catalogue().resolve(arn) == "unknown"
     assert builtin_catalogue().resolve(arn, {arn: "claude-sonnet-4.6"}) == "claude-sonnet-4.6"
@@ -133,6 +144,7 @@ def test_r15_an_opaque_profile_is_unknown_unless_an_alias_names_it():
     "limit", ["Claude AI usage limit reached|17", "You've hit your session limit", "5-hour limit reached"]
 )
 def test_r16_the_persons_own_limit_is_no_fault_of_the_vendor(limit):
+    """claude-code#3434, #66723: the program moves at a cap or on a refusal: `quota`, `refusal`."""
     log = Log()
     log.user()
     log.answer("m1", text(limit), model="<synthetic>", isApiErrorMessage=True, apiErrorStatus=429, error="rate_limit")
@@ -141,6 +153,7 @@ def test_r16_the_persons_own_limit_is_no_fault_of_the_vendor(limit):
 
 
 def test_r17_a_plan_exit_is_marked_so_that_the_next_model_is_no_choice():
+    """claude-code#93177: `opusplan`: `planned_mode`."""
     log = Log()
     log.user(permissionMode="plan")
     log.answer("m1", tool("t1", "ExitPlanMode"))
@@ -150,6 +163,7 @@ def test_r17_a_plan_exit_is_marked_so_that_the_next_model_is_no_choice():
 
 
 def test_r18_a_declined_question_is_denied_and_no_error():
+    """token-monitor#3: a declined question is `denied`, no error."""
     log = Log()
     log.answer("m1", tool("t1", "AskUserQuestion"))
     log.result("t1", "The user doesn't want to proceed with this tool use.", is_error=True)
@@ -157,6 +171,7 @@ def test_r18_a_declined_question_is_denied_and_no_error():
 
 
 def test_r19_structured_fields_come_before_words():
+    """cclens#7: structured fields before words; hook stops are no tool failures."""
     log = Log()
     log.answer("m1", tool("t1"), tool("t2"))
     log.attachment("hook_blocking_error", toolUseID="t1", hookEvent="PreToolUse")

@@ -235,7 +235,7 @@ def test_plan_mode_and_announced_moves_are_the_programs():
     log.answer("m1", tool("t1", "ExitPlanMode"))
     log.system("model_refusal_fallback", content="neutral")
     events, _ = log.read()
-    assert [m.by for m in of(events, "ModelSet")] == ["harness"] * 3
+    assert [m.by for m in of(events, "ModelSet")] == ["harness", "harness", "refusal"]
 
 
 @pytest.mark.parametrize(
@@ -515,3 +515,25 @@ def test_interleaved_sessions_keep_their_own_state():
         ("direct", "automation"),
     ]
     assert len({c.conv for c in calls}) == 2
+
+
+def test_a_subagent_whose_file_is_not_there_is_named() -> None:
+    def main(result: object, name: str = "Agent") -> Log:
+        log = Log()
+        log.user()
+        log.answer("m1", tool("t1", name))
+        log.result("t1", toolUseResult=result)
+        return log
+
+    side = Log(agentId="a7", isSidechain=True)
+    side.user()
+    side.answer("m2")
+    _, alone = main({"agentId": "a7", "status": "completed"}).read()
+    assert len(alone.facts.subagents_named - alone.facts.subagents_read) == 1
+    _, both = read(main({"agentId": "a7"}, "Task").rows + side.rows)
+    assert both.facts.subagents_named == both.facts.subagents_read != set()
+    for other in ({"agentId": 7}, {"status": "completed"}, "text", None):
+        events, ctx = main(other).read()
+        assert (ctx.facts.subagents_named, ctx.rows.rejected) == (set(), 0)
+        assert of(events, "Tool")[-1].outcome == "ok"
+    assert not main({"agentId": "a7"}, "Bash").read()[1].facts.subagents_named

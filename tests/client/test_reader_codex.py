@@ -243,6 +243,7 @@ def answered(*logs: list[Any]) -> int:
 
 
 def test_R7_a_fork_counts_only_its_own_turns_before_after_and_without_its_parent() -> None:
+    """ccusage#950, CodexBar#3524: a fork replays its parent and inherits its totals: the child counts only its own."""
     parent = Rollout(uuid7(START))
     for _ in range(5):
         parent.turn()
@@ -255,6 +256,7 @@ def test_R7_a_fork_counts_only_its_own_turns_before_after_and_without_its_parent
 
 
 def test_R7_ninety_one_forks_of_one_parent_add_ninety_one_calls() -> None:
+    """ccusage#950, CodexBar#3524: a fork replays its parent and inherits its totals: the child counts only its own."""
     parent = Rollout(uuid7(START))
     parent.turn()
     parent.turn()
@@ -267,6 +269,7 @@ def test_R7_ninety_one_forks_of_one_parent_add_ninety_one_calls() -> None:
 
 
 def test_R7_a_total_that_a_child_inherits_is_no_call() -> None:
+    """ccusage#950, CodexBar#3524: a fork replays its parent and inherits its totals: the child counts only its own."""
     child = Rollout(uuid7(START), START, forked_from_id="parent")
     child.event("task_started", turn_id=uuid7(START + 5))
     child.prompt()
@@ -278,6 +281,7 @@ def test_R7_a_total_that_a_child_inherits_is_no_call() -> None:
 
 
 def test_R8_a_copy_that_takes_seconds_is_found_and_work_of_the_same_second_is_kept() -> None:
+    """ccusage#1460: a replay that takes seconds is found, real work of the same second is kept."""
     parent = Rollout(uuid7(START))
     for _ in range(3):
         parent.turn()
@@ -294,6 +298,7 @@ def test_R8_a_copy_that_takes_seconds_is_found_and_work_of_the_same_second_is_ke
 
 
 def test_R9_two_subagents_with_equal_totals_stay_two() -> None:
+    """tokscale#679: two subagents with equal token counts stay two."""
     logs = []
     for name in ("a1", "a2"):
         log = Rollout(name, source={"subagent": {"thread_spawn": {"parent_thread_id": "s1", "depth": 1}}})

@@ -152,6 +152,7 @@ def test_attempts_of_one_call_id_stay_apart_and_their_copies_do_not():
 
 
 def test_r21_session_ids_made_up_for_each_call_are_no_sessions():
+    """litellm#40851: the session id is made up for each call: no sessions, not thousands."""
     store, facts = stored([payload(n, trace_id=f"random-{n}") for n in range(50)])
     assert observed(store, facts)["conversations"] == 0
     store, facts = stored([payload(0), payload(1), failure(5, trace_id="t2"), payload(6, trace_id="t2")])
@@ -159,6 +160,7 @@ def test_r21_session_ids_made_up_for_each_call_are_no_sessions():
 
 
 def test_r22_no_switch_is_told_from_rows_without_fallback_fields():
+    """litellm#16752, #38107: fallbacks left no trace: switch unknown."""
     store, facts = stored([payload(0), payload(5, model=B, model_group="h"), payload(9, model=B, model_group="h")])
     found = observed(store, facts)
     assert set(found["switches"].values()) == {None}
@@ -166,11 +168,13 @@ def test_r22_no_switch_is_told_from_rows_without_fallback_fields():
 
 
 def test_r23_a_row_exported_twice_under_new_ids_counts_once():
+    """litellm#10588, codex-observability-plugin#87: exported twice with new ids: counted once."""
     store, facts = stored([payload(0), payload(0, id="another"), failure(3), failure(3, id="another")])
     assert observed(store, facts)["calls"] == {"answered": 1, "failed": 1, "side_answered": 0}
 
 
 def test_r24_rows_with_empty_ids_do_not_overwrite_each_other():
+    """litellm#6633: empty request ids: rows do not overwrite each other."""
     rows = [payload(n, id="", litellm_call_id="", request_id="", end_user=user) for n in range(3) for user in "ab"]
     events, _ = read(*rows)
     assert len({event.key for event in events}) == 6

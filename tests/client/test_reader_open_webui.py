@@ -64,7 +64,25 @@ def test_a_thumb_down_loses_only_against_exactly_one_sibling():
     assert votes(feedback(data={"rating": 0})) == [(A, B, "tie", "proved")]
 
 
+def test_several_siblings_are_a_comparison_only_in_the_arena():
+    two = {"sibling_model_ids": [B, "gpt-5"]}
+    for rating in (1, -1):
+        for arena in (False, None, "false"):
+            with EventStore.temporary() as store:
+                store.add(read(feedback(data=two | {"rating": rating}, meta={"arena": arena, "model_id": A}))[0])
+                assert outcome_rows(store, Rules(), pooled=True) == {}
+    with EventStore.temporary() as store:
+        store.add(read(feedback(data=two))[0])
+        found = outcome_rows(store, Rules(), pooled=True)
+    pairs = {(model, against): counts for (_, _, _, model, against), counts in found.items()}
+    assert pairs == {(A, B): (1, 1), (B, A): (0, 1), (A, "gpt-5"): (1, 1), ("gpt-5", A): (0, 1)}
+    with EventStore.temporary() as store:  # one sibling more than can have lost it
+        store.add(read(feedback(data=two | {"rating": -1}))[0])
+        assert outcome_rows(store, Rules(), pooled=True) == {}
+
+
 def test_r28_an_arena_vote_without_the_rated_model_proves_nothing():
+    """open-webui#16643: arena feedback without the rated model: the message's own model or nothing."""
     for own in ("arena-model", "my-arena", None, ""):
         (vote,) = of(read(feedback(data={"model_id": own}, meta={"model_id": own or "arena-model"}))[0], "Vote")
         assert vote.blind == "no"

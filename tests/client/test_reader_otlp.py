@@ -137,6 +137,7 @@ def test_an_outer_span_counts_only_where_nothing_is_inside():
 
 
 def test_r23_a_span_exported_twice_with_new_ids_is_one_call():
+    """litellm#10588, codex-observability-plugin#87: exported twice with new ids: counted once."""
     again = span(1, NEW, traceId="f" * 32, spanId="e" * 16)
     events, _ = read_values(spans(span(1, NEW)), spans(again))
     assert len({event.key for event in events}) == 1
@@ -150,6 +151,9 @@ def test_r23_a_span_exported_twice_with_new_ids_is_one_call():
 
 
 def test_r25_a_stream_that_died_without_a_status_is_no_answer():
+    """claude-code#79854, cc-plugin-codex#92:
+    "success" with `is_error` or denials, or a dead stream without status: no clean end.
+    """
     dead = {name: NEW[name] for name in ("gen_ai.operation.name", "gen_ai.request.model", "gen_ai.provider.name")}
     found = seen(spans(span(1, dead), span(5, NEW), span(9, {**dead, "gen_ai.response.finish_reasons": []})))
     assert found["calls"] == {"answered": 1, "failed": 2, "side_answered": 0}
@@ -157,6 +161,8 @@ def test_r25_a_stream_that_died_without_a_status_is_no_answer():
 
 
 def test_r26_events_that_stop_while_metrics_go_on_leave_the_ending_unknown():
+    """claude-code#89406: events stop on resume while metrics go on: `source_silent`, ending unknown."""
+
     def metrics(second: float) -> dict[str, Any]:
         point = {"attributes": pairs({"session.id": "s1"}), "timeUnixNano": ns(second), "asDouble": 1}
         group = {
@@ -180,6 +186,7 @@ def test_r26_events_that_stop_while_metrics_go_on_leave_the_ending_unknown():
 
 @pytest.mark.parametrize("root_first", [True, False])
 def test_r27_a_session_named_on_the_root_span_holds_for_its_trace(root_first):
+    """pi-extensions#763, aeon#639: session id on the root span only; titles and headless runs apart: inherit, side."""
     root = span(0, {"openinference.span.kind": "AGENT", "session.id": "s1"})
     inner = span(1, INFERENCE)
     elsewhere = span(2, {**INFERENCE, "gen_ai.response.id": "r2"}, traceId="0" * 32)
@@ -190,6 +197,7 @@ def test_r27_a_session_named_on_the_root_span_holds_for_its_trace(root_first):
 
 
 def test_r27_titles_and_subagents_are_no_choice_of_the_person():
+    """pi-extensions#763, aeon#639: session id on the root span only; titles and headless runs apart: inherit, side."""
     rows = [
         claude(i, "api_request", model="claude-haiku-4-5", query_source=source)
         for i, source in enumerate(("repl_main_thread", "generate_session_title", "compact", "agent:custom", "Explore"))
@@ -206,6 +214,7 @@ def test_r27_titles_and_subagents_are_no_choice_of_the_person():
 
 
 def test_r29_tools_that_succeed_complete_nothing():
+    """gemini-cli#12569: tool success shown as task success: no text of ours may call it completion."""
     found = seen(
         logs(
             gemini(1, "user_prompt", prompt_id="p"),
@@ -220,7 +229,8 @@ def test_r29_tools_that_succeed_complete_nothing():
 
 
 def test_r16_after_a_refusal_the_program_moved_not_the_person():
-    assert one(claude(1, "api_refusal", model="claude-opus-4-6")).by == "harness"
+    """claude-code#3434, #66723: a move of the program on a refusal has the cause `refusal`."""
+    assert one(claude(1, "api_refusal", model="claude-opus-4-6")).by == "refusal"
 
 
 # --- agents -----------------------------------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ class _File:
                     result_ts=self._time(row.result_ts),
                 )
             case rows.ModelSet(family=family, by=by):
-                by = rows.known(by, ("person", "harness", "policy"))
+                by = rows.known(by, ev.MODEL_SETTERS)
                 return ev.ModelSet(**head, turn=turn, family=self._family(family), by=by)
             case rows.TurnEnd(how=how):
                 return ev.TurnEnd(**head, turn=turn, how=rows.known(how, ev.TURN_ENDS))

@@ -99,7 +99,9 @@ def _tool_use(
             origin=origin,
         )
     )
-    if name == "Skill":
+    if name in rows.AGENT_TOOLS:
+        thread.agent_started(raw)
+    elif name == "Skill":
         thread.skill_started(family)
     elif name in _PLAN_TOOLS and not side:
         now.out.append(now.model_set("claude_code/plan", raw, "harness"))

@@ -21,7 +21,7 @@ import msgspec
 from windvane_client.events import MAIN, SIDE, AnyEvent, Gap, Outcome, Rows
 from windvane_client.readers import claude_rows as rows
 from windvane_client.readers.claude_answers import answer
-from windvane_client.readers.claude_header import Header
+from windvane_client.readers.claude_header import AGENT, Header
 from windvane_client.readers.claude_prompts import user_row
 from windvane_client.readers.claude_side_rows import attachment_row, system_row
 from windvane_client.readers.claude_state import Pass, Thread
@@ -139,6 +139,8 @@ class _Transcript:
             program = (row.sessionId, row.version, row.entrypoint, row.sessionKind, row.agentId, side)
             if program != self._program:
                 self._program = program
+                if row.agentId:
+                    self._context.facts.subagents_read.add(self._head.key(AGENT, row.agentId))
                 self._head.program(row, SIDE if side else MAIN)
                 self._thread = self._thread_of(row, side=side)
         else:

@@ -13,7 +13,7 @@ from windvane_client.readers import claude_rows as rows
 from windvane_client.readers.header import Fields
 from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
 
-CALL, ROW, TOOL = "claude_code/call", "claude_code/row", "claude_code/tool"
+CALL, ROW, TOOL, AGENT = "claude_code/call", "claude_code/row", "claude_code/tool", "claude_code/agent"
 """Namespaces of natural ids."""
 _MAX_SESSIONS = 4096
 _MAX_TOOLS = 256

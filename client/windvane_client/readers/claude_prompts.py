@@ -9,10 +9,14 @@ Rules kept here:
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import msgspec
+
 from windvane_client.events import Close, Prompt, Tool, TurnEnd
 from windvane_client.readers import claude_rows as rows
 from windvane_client.readers.claude_answers import content_blocks
-from windvane_client.readers.claude_header import ROW
+from windvane_client.readers.claude_header import AGENT, ROW
 from windvane_client.readers.claude_state import Pass, Thread
 from windvane_client.readers.lines import Rejected, peek
 from windvane_privacy.catalogue import UNKNOWN
@@ -60,6 +64,9 @@ def _tool_result(now: Pass, row: rows.Row, thread: Thread, block: rows.Block) ->
     outcome = "ok"
     if rows.truth(block.is_error):
         outcome = _error_result(now, row, block)
+    if block.tool_use_id in thread.agents:
+        del thread.agents[block.tool_use_id]
+        _subagent(now, row)
     if block.tool_use_id in thread.blocked:
         outcome = "hook_block"
     now.out.append(
@@ -71,6 +78,17 @@ def _tool_result(now: Pass, row: rows.Row, thread: Thread, block: rows.Block) ->
             result_ts=now.head.ts,
         )
     )
+
+
+def _subagent(now: Pass, row: rows.Row) -> None:
+    """The result names the subagent: without its own file the subagent's tool calls are lost."""
+    agent = None
+    if bytes(memoryview(row.toolUseResult)[:1]) == b"{":
+        # Only for coverage: a form that is not known here costs no row.
+        with suppress(msgspec.ValidationError):
+            agent = rows.AGENT_RESULT.decode(row.toolUseResult).agentId
+    if agent:
+        now.context.facts.subagents_named.add(now.head.key(AGENT, agent))
 
 
 def _error_result(now: Pass, row: rows.Row, block: rows.Block) -> str:

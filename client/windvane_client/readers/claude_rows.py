@@ -63,6 +63,7 @@ class Row(msgspec.Struct, gc=False):
     error: msgspec.Raw = NONE
     cause: msgspec.Raw = NONE
     content: msgspec.Raw = NONE
+    toolUseResult: msgspec.Raw = NONE
 
 
 class TypeOnly(msgspec.Struct, gc=False):
@@ -81,6 +82,12 @@ class Block(msgspec.Struct, gc=False):
     is_error: bool | str | None = None
     text: msgspec.Raw = NONE
     content: msgspec.Raw = NONE
+
+
+class AgentResult(msgspec.Struct, gc=False):
+    """`toolUseResult` of a subagent's task: which subagent it was. Its prompt and its answer are never named."""
+
+    agentId: str | None = None
 
 
 class Kind(msgspec.Struct, gc=False):
@@ -117,12 +124,13 @@ class Failure(msgspec.Struct, gc=False):
     cause: msgspec.Raw = NONE
 
 
+AGENT_RESULT: Final = msgspec.json.Decoder(type=AgentResult)
 BLOCKS: Final = msgspec.json.Decoder(type=list[Block])
 ATTACHMENT: Final = msgspec.json.Decoder(type=Attachment)
 KIND: Final = msgspec.json.Decoder(type=Kind)
 FAILURE: Final = msgspec.json.Decoder(type=Failure)
 CAUSE: Final = msgspec.json.Decoder(type=Cause)
-STRUCTS: Final = (Message, Row, TypeOnly, Block, Kind, Attachment, Cause, Failure)
+STRUCTS: Final = (Message, Row, TypeOnly, Block, AgentResult, Kind, Attachment, Cause, Failure)
 """For the field audit."""
 
 MAX_CODE: Final = 66
@@ -146,6 +154,9 @@ PROMPT_SOURCES: Final = {
     "sdk": "sdk",
     "system": "system",
 }
+
+AGENT_TOOLS: Final = frozenset({"Task", "Agent"})
+"""Tools that start a subagent, which writes its own file."""
 
 INTERRUPT: Final = b"[Request interrupted by user"
 COMMANDS: Final = (b"<command-name>", b"<command-message>")

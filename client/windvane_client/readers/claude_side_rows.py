@@ -20,7 +20,8 @@ from windvane_client.readers.claude_state import Pass, Thread
 from windvane_client.readers.lines import LineDecoder, peek
 from windvane_privacy.catalogue import UNKNOWN
 
-_MOVES = frozenset({"model_refusal_fallback", "model_consent_fallback", "model_fallback"})
+_MOVES = {"model_refusal_fallback": "refusal", "model_consent_fallback": "fallback", "model_fallback": "fallback"}
+"""Moves that the program announces, and what they are evidence of."""
 _TYPE = LineDecoder(rows.TypeOnly)
 
 
@@ -47,7 +48,7 @@ def system_row(now: Pass, row: rows.Row, thread: Thread) -> None:
             local_output(now, thread, head)
     elif subtype in _MOVES:
         thread.asked = UNKNOWN
-        now.out.append(now.model_set("claude_code/move", now.row_id(row), "harness"))
+        now.out.append(now.model_set("claude_code/move", now.row_id(row), _MOVES[subtype]))
 
 
 def attachment_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:

@@ -72,7 +72,7 @@ class Thread:
     """State of one thread of one conversation."""
 
     __slots__ = (
-        "_attempt", "_failed_row", "_last_failure", "_plan", "_request", "_skill", "asked", "blocked", "call",
+        "_attempt", "_failed_row", "_last_failure", "_plan", "_request", "_skill", "agents", "asked", "blocked", "call",
         "call_parent", "command", "command_mode", "direct", "model_command", "plan_changed", "scheduled", "shown",
     )  # fmt: skip
 
@@ -89,6 +89,8 @@ class Thread:
         self.scheduled = False
         self.plan_changed = False
         self.blocked: dict[str, None] = {}
+        self.agents: dict[str, None] = {}
+        """Tool calls that started a subagent and have no result yet."""
         self._skill: str | None = None
         self._plan: bool | None = None
         self._failed_row: str | None = None
@@ -151,15 +153,23 @@ class Thread:
 
     def block(self, tool: str) -> None:
         """A hook stopped this tool call; its result row says only that something failed."""
-        self.blocked[tool] = None
-        if len(self.blocked) > _MAX_BLOCKED:
-            del self.blocked[next(iter(self.blocked))]
+        _remember(self.blocked, tool)
+
+    def agent_started(self, tool: str) -> None:
+        """A tool call started a subagent."""
+        _remember(self.agents, tool)
 
     def drop_pending(self, links: Links) -> None:
         """Other input came: a waiting command started no turn."""
         if self.command is not None:
             links.forget(self.command.key, self.command.parent)
         self.command = self.model_command = None
+
+
+def _remember(known: dict[str, None], tool: str) -> None:
+    known[tool] = None
+    if len(known) > _MAX_BLOCKED:
+        del known[next(iter(known))]
 
 
 class Pass:

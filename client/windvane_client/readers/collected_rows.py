@@ -46,7 +46,7 @@ _WORDS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("error_class", ev.ERROR_CLASSES),
     ("tool_class", ev.TOOL_CLASSES),
     ("outcome", ev.TOOL_OUTCOMES),
-    ("by", ("person", "harness", "policy", "unknown")),
+    ("by", ev.MODEL_SETTERS),
     ("value", ev.OUTCOME_VALUES),
     ("winner", ("a", "b", "tie")),
     ("blind", ("proved", "attested", "no")),

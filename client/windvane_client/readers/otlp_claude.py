@@ -44,7 +44,7 @@ def event(now: Pass) -> bool:
         case "api_error" | "api_retries_exhausted":
             _failure(now, final=row.name == "api_retries_exhausted")
         case "api_refusal":
-            now.out.append(ModelSet(**now.of(now.own_key("refusal")), family=UNKNOWN, by="harness"))
+            now.out.append(ModelSet(**now.of(now.own_key("refusal")), family=UNKNOWN, by="refusal"))
         case "tool_decision":
             _decision(now)
         case "tool_result":

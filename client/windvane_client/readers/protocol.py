@@ -16,7 +16,7 @@ What the store can rely on:
 * `reader` ends in `+no-attempts` on rows whose log version does not write retries (infra recovery is unknown there, and
   a change of model could hide an outage);
 * `ModelSet(by="person", family="unknown")` is a person's model command whose target is not read; `by="harness"` is
-  a plan-mode change or a move that the program announced.
+  a plan-mode change, `by="refusal"` and `by="fallback"` are moves that the program announced.
 """
 
 from __future__ import annotations
@@ -93,6 +93,10 @@ class SampleFacts:
     """Who wrote the rows, where one source has several recorders that can tell different things; else empty."""
     fork_parents: set[bytes] = field(default_factory=set)
     """Conversations whose copied rows were left out: without their own files that work is lost."""
+    subagents_named: set[bytes] = field(default_factory=set)
+    """Subagents whose results a main thread holds."""
+    subagents_read: set[bytes] = field(default_factory=set)
+    """Subagents whose own rows were read; one that is only named has lost its tool calls."""
     attempts_known: bool | None = None
     """True: a log version that writes retries was seen; False: only older ones; None: no version at all."""
 
