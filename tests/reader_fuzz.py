@@ -12,6 +12,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
 import json
@@ -27,14 +28,15 @@ from mutations import Sown, mutated_file, mutated_gzip, mutated_row, paired, sow
 from reader_forms import CSV, FORMS, LINES, PAGE, Form, framed
 from reader_logs import CANARY, STEPS
 from windvane_client.events import AnyEvent, Gap
-from windvane_client.readers import READERS, ReadContext
+from windvane_client.readers import READERS, ReadContext, mapping
+from windvane_client.readers.mapping_file import parse_mapping
 from windvane_client.readers.values import LINES as IN_LINES
 from windvane_client.readers.values import framing
 from windvane_privacy.errors import ConfigurationError
 
 SOURCES = ("claude_code", "codex", "cline", "litellm", "open_webui", "otlp", "canonical", "mapping")
 FIXTURES = Path(__file__).parent / "client" / "fixtures"
-_MOST_BYTES, _MOST_ROWS, _FILES = 4000, 6, 40
+_MOST_BYTES, _MOST_ROWS, _FILES = 1500, 4, 60
 _CANARY = CANARY.encode()
 _BY_LINE = frozenset({"claude_code", "codex", "canonical"})
 """Readers for which a line is a row, whatever is in it."""
@@ -59,13 +61,13 @@ def seeds(source: str, samples: Path | None) -> list[Seed]:
         if form.source.partition("/")[0] != source:
             continue
         for _ in range(_FILES):
-            made = form.rows(rng.choices(steps, k=rng.randrange(3, _MOST_ROWS)))
+            made = form.rows(rng.choices(steps, k=rng.randrange(2, _MOST_ROWS + 1)))
             found.append(_seed(form, [json.dumps(row).encode() if isinstance(row, dict) else row for row in made]))
         files = [path for path in _files(form) if samples is not None or path.is_relative_to(FIXTURES)]
         if samples is not None:
             files += sorted((samples / form.source.replace("/", "_")).glob("*")) if form.frame != CSV else []
         rows = [row for path in files for row in _rows_of(form, path)]
-        windows = [rows[at : at + _MOST_ROWS - 1] for at in range(0, len(rows), _MOST_ROWS - 1)]
+        windows = [rows[at : at + _MOST_ROWS] for at in range(0, len(rows), _MOST_ROWS)]
         found += [_seed(form, window) for window in windows[:_FILES]]
     return found
 
@@ -126,6 +128,8 @@ class Fuzzer:
         self.strict = 0
         """Cases in which every damaged row was refused, so that all events had to be the good ones."""
         self._rng = Random()
+        # A pure function of a few files that each case reads again; it would take most of the time.
+        mapping.parse_mapping = functools.lru_cache(maxsize=64)(parse_mapping)
         self._index = SOURCES.index(source)
 
     def problem(self, number: int) -> str | None:
@@ -173,13 +177,13 @@ class Fuzzer:
         return None
 
     def _damaged(self, rng: Random, form: Form, data: bytes, *, packed: bool) -> str | None:
-        return self._read(rng, form, data, packed=packed)[2]
+        return self._read(rng, form, data, packed=packed, beside=rng.random() < 0.1)[2]
 
     def _read(
-        self, rng: Random, form: Form, data: bytes, *, packed: bool = False
+        self, rng: Random, form: Form, data: bytes, *, packed: bool = False, beside: bool = False
     ) -> tuple[list[AnyEvent], ReadContext, str | None]:
         context = form.context(final=True)
-        if form.companion and rng.random() < 0.05:
+        if form.companion and beside:
             context.companion = mutated_file(rng, form.companion)
         stream: Any = io.BytesIO(data)
         if packed:
@@ -190,10 +194,8 @@ class Fuzzer:
             if form.source == "mapping" and context.companion != form.companion:
                 return [], context, None
             raise
-        wrong = self._adds_up(form, data, events, context, packed=packed)
-        if wrong is None and context.companion != form.companion:
-            return [], context, None if form.source == "mapping" else wrong
-        if wrong is None and not packed and form.frame == LINES and rng.random() < 0.1:
+        wrong = self._adds_up(form, data, events, context, packed=packed or beside)
+        if wrong is None and not packed and not beside and form.frame == LINES and rng.random() < 0.1:
             wrong = self._in_two_runs(rng, form, data, events, context)
         return events, context, wrong
 
@@ -210,13 +212,15 @@ class Fuzzer:
             return "text of the log is in what was read"
         if packed:
             return None
-        if context.offset != len(data) and data.strip():
+        if context.offset > len(data):
             return f"ends at {context.offset} of {len(data)}"
         by_line = form.frame == LINES and (
             form.source in (*_BY_LINE, "mapping") or (not form.source.startswith("otlp") and framing(io.BytesIO(data)) == IN_LINES)
         )
         if by_line and rows.read != sum(not line.isspace() for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line):
             return f"a line is no row: {rows}"
+        if by_line and context.offset != len(data):
+            return f"ends at {context.offset} of {len(data)}"
         return None
 
     @staticmethod
@@ -224,11 +228,15 @@ class Fuzzer:
         rng: Random, form: Form, data: bytes, events: list[AnyEvent], whole: ReadContext
     ) -> str | None:
         """Read while it grows: the same counts, and the same events where a reader rebuilds what it knew."""
-        first = form.context()
-        found = list(READERS[form.source].read(io.BytesIO(data[: int(rng.random() * len(data))]), first))
+        first, half = form.context(), data[: int(rng.random() * len(data))]
+        if form.source in ("litellm", "open_webui") and {framing(io.BytesIO(one)) for one in (half, data)} != {IN_LINES}:
+            return None  # a document is read anew as a whole, and counted anew
+        found = list(READERS[form.source].read(io.BytesIO(half), first))
         second = form.context(final=True, offset=first.offset)
         found += READERS[form.source].read(io.BytesIO(data), second)
         counts = [sum(getattr(one.rows, name) for one in (first, second)) for name in ("read", "rejected", "unknown", "foreign")]
         if counts != [getattr(whole.rows, name) for name in ("read", "rejected", "unknown", "foreign")]:
             return f"two runs count {counts}, one counts {whole.rows}"
+        if form.name in ("otlp spans", "otlp/gen_ai"):
+            return None  # a span may name its trace's conversation later; without a mode none of them is an outcome
         return None if set(bare(found)) == set(bare(events)) else "two runs give other events than one"

@@ -22,6 +22,7 @@ from windvane_client.events import AnyEvent, Gap, Vote
 from windvane_client.readers import open_webui_rows as rows
 from windvane_client.readers.files import find_logs
 from windvane_client.readers.header import Fields
+from windvane_client.readers.json_items import Items
 from windvane_client.readers.lines import LineDecoder, Lines, Rejected, reject
 from windvane_client.readers.open_webui_chats import chat_events
 from windvane_client.readers.protocol import ReadContext
@@ -97,7 +98,10 @@ class _File:
         try:
             found = _ITEM.decode(value).items
         except Rejected:
-            return None
+            # One damaged chat does not cost the others: they are told apart by their brackets.
+            apart = Items(value, b"items")
+            chats = [raw for raw, _ in apart]
+            return chats if apart.complete else None
         return None if found is None else [bytes(one) for one in found]
 
     def _gap(self, what: str, place: str) -> Gap:

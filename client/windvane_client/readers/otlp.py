@@ -245,10 +245,8 @@ class _File:
                 self._rows.foreign += 1
             else:
                 yield from self._dispatch(row)
-        except Rejected as error:
-            yield from self._rejected(error.reason, place, self._fresh)
-        except msgspec.DecodeError:
-            yield from self._rejected("wrong_type", place, self._fresh)
+        except NOT_READ as error:
+            yield from self._rejected(reason_of(error), place, self._fresh)
 
     def _place(self, place: str) -> str:
         return f"{self._context.file_key.hex()}:{place}"
@@ -322,9 +320,14 @@ class _File:
             return
         if name in row.attrs:
             facts.saw_conversation(self._context.ids.conv(row.dialect, session) if session else None)
+        try:
+            known = event(now)
+        except NOT_READ:
+            now.take_back()
+            raise
         if session:
             self._silence.heard(session, row)
-        if not event(now):
+        if not known:
             self._rows.unknown += 1
         elif self._fresh:
             yield from now.events()

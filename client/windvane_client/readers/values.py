@@ -24,26 +24,44 @@ _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
 _ESCAPE: Final = re.compile(
     rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))"
 )
+_OBJECT: Final = re.compile(rb'\{[ \t]*"[^"]')
+"""How an object begins, outside a quoted column of a table: there its quotes are doubled."""
+_LINES_LOOKED_AT: Final = 8
 _PLAIN: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f"}
 
 LINES, VALUES, TABLE = "lines", "values", "table"
 
 
 def framing(stream: BinaryIO) -> str:
-    """How a file is framed, by its first line; the stream is left at its start. `table`: neither { nor [ begins it."""
+    """How a file is framed, by its first lines; the stream is left at its start. `table`: neither { nor [ begins it.
+
+    First lines that are damaged, as where a program cut its log, do not hide that objects follow, one a line.
+    """
     stream.seek(0)
     try:
-        head = stream.readline(_HEAD)
-        while head and head.removeprefix(_BOM).isspace():
-            head = stream.readline(_HEAD)
+        first, *others = [_written(stream) for _ in range(_LINES_LOOKED_AT)]
     except (EOFError, OSError, zlib.error):
         return LINES  # the damage is counted where the rows are read
     finally:
         stream.seek(0)
-    first = head.removeprefix(_BOM).strip()
-    if first[:1] == b"[" or first == b"{":
-        return VALUES
-    return LINES if first[:1] in (b"{", b"") else TABLE
+    object_follows = _OBJECT.match(others[0]) is not None
+    if first[:1] == b"[":
+        # An array with an element a line ends its lines with a comma.
+        return LINES if object_follows and first[-1:] not in b",[{" else VALUES
+    if first == b"{":
+        return LINES if object_follows else VALUES
+    return LINES if first[:1] in (b"{", b"") or any(map(_OBJECT.match, others)) else TABLE
+
+
+def _written(stream: BinaryIO) -> bytes:
+    """The next line that is not blank, or its beginning; empty at the end."""
+    line = stream.readline(_HEAD)
+    while line and line.removeprefix(_BOM).isspace():
+        line = stream.readline(_HEAD)
+    head = line
+    while len(line) == _HEAD and line[-1] != 10:
+        line = stream.readline(_HEAD)
+    return head.removeprefix(_BOM).strip() + (b"" if line is head else line.strip()[-1:])
 
 
 class Values:
