@@ -42,7 +42,20 @@ LONG = (b"9" * 5000, b'"' + b"9" * 5000 + b'"', b"[" * 2000 + b"]" * 2000, b'{"a
 WORDS = ("zzz", "type", "", "ts", "id", "model", "person", "role", "k", "\ud800", "a" * 300, "CANARY-4711", "0")
 SPICE = (b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\x1a", b"\xc3", b"\\", b'"', b"{", b"}", b"[", b"]", b",", b":",
          b"\r", b"9", b"\x0b", b"\x85", b"\xe2\x80\xa8", b"null", b"\\ud800", b"\\u", b"  ", b"-", b"e")  # fmt: skip
-HARMLESS = (b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\x1a", b"\xc3", b"9", b"\x85", b"\xe2\x80\xa8", b"x", b"-", b" ")
+HARMLESS = (
+    b"\0",
+    b"\xff",
+    b"\xed\xa0\x80",
+    b"\xef\xbb\xbf",
+    b"\x1a",
+    b"\xc3",
+    b"9",
+    b"\x85",
+    b"\xe2\x80\xa8",
+    b"x",
+    b"-",
+    b" ",
+)
 """Bytes that open, close and quote nothing."""
 
 

@@ -118,8 +118,16 @@ def mapped_votes(steps: Sequence[str]) -> list[object]:
     return [
         b'{"user": }'
         if step == "broken"
-        else {"user": "u1", "at": 1_772_359_200 + n, "item": f"i{n}", "left": "gpt-5.2", "right": "claude-opus-4.6",
-              "won": "lrx"[n % 3], "hidden": step != "other", "comment": logs.CANARY}  # fmt: skip
+        else {
+            "user": "u1",
+            "at": 1_772_359_200 + n,
+            "item": f"i{n}",
+            "left": "gpt-5.2",
+            "right": "claude-opus-4.6",
+            "won": "lrx"[n % 3],
+            "hidden": step != "other",
+            "comment": logs.CANARY,
+        }  # fmt: skip
         for n, step in enumerate(steps)
     ]
 
@@ -143,7 +151,11 @@ def spans(steps: Sequence[str]) -> list[object]:
         inside = {"traceId": f"{n // 3:032x}", "spanId": f"{n:016x}"}
         match step:
             case "tool" | "result":
-                about = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "edit", "gen_ai.tool.call.id": f"t{n}"}
+                about = {
+                    "gen_ai.operation.name": "execute_tool",
+                    "gen_ai.tool.name": "edit",
+                    "gen_ai.tool.call.id": f"t{n}",
+                }
             case "error":
                 about = {"gen_ai.tool.name": "edit", "error.type": "x", "gen_ai.conversation.id": "c"}
             case "other" | "model":

@@ -38,6 +38,8 @@ SOURCES = ("claude_code", "codex", "cline", "litellm", "open_webui", "otlp", "ca
 FIXTURES = Path(__file__).parent / "client" / "fixtures"
 _MOST_BYTES, _MOST_ROWS, _FILES = 1500, 4, 60
 _CANARY = CANARY.encode()
+_SAMPLES = {"otlp claude_code": "claude_code_otel", "otlp spans": "otel_genai", "otlp/gen_ai": "otel_genai"}
+"""Folders of recorded samples, where they are named otherwise than the source."""
 _BY_LINE = frozenset({"claude_code", "codex", "canonical"})
 """Readers for which a line is a row, whatever is in it."""
 
@@ -65,7 +67,7 @@ def seeds(source: str, samples: Path | None) -> list[Seed]:
             found.append(_seed(form, [json.dumps(row).encode() if isinstance(row, dict) else row for row in made]))
         files = [path for path in _files(form) if samples is not None or path.is_relative_to(FIXTURES)]
         if samples is not None:
-            files += sorted((samples / form.source.replace("/", "_")).glob("*")) if form.frame != CSV else []
+            files += sorted((samples / _SAMPLES.get(form.name, form.source)).glob("*")) if form.frame != CSV else []
         rows = [row for path in files for row in _rows_of(form, path)]
         windows = [rows[at : at + _MOST_ROWS] for at in range(0, len(rows), _MOST_ROWS)]
         found += [_seed(form, window) for window in windows[:_FILES]]
@@ -200,9 +202,7 @@ class Fuzzer:
         return events, context, wrong
 
     @staticmethod
-    def _adds_up(
-        form: Form, data: bytes, events: list[AnyEvent], context: ReadContext, *, packed: bool
-    ) -> str | None:
+    def _adds_up(form: Form, data: bytes, events: list[AnyEvent], context: ReadContext, *, packed: bool) -> str | None:
         rows = context.rows
         if rows.rejected != sum(rows.reasons.values()) or rows.rejected + rows.unknown + rows.foreign > rows.read:
             return f"rows do not add up: {rows}"
@@ -215,26 +215,32 @@ class Fuzzer:
         if context.offset > len(data):
             return f"ends at {context.offset} of {len(data)}"
         by_line = form.frame == LINES and (
-            form.source in (*_BY_LINE, "mapping") or (not form.source.startswith("otlp") and framing(io.BytesIO(data)) == IN_LINES)
+            form.source in (*_BY_LINE, "mapping")
+            or (not form.source.startswith("otlp") and framing(io.BytesIO(data)) == IN_LINES)
         )
-        if by_line and rows.read != sum(not line.isspace() for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line):
+        if by_line and rows.read != sum(
+            not line.isspace() for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line
+        ):
             return f"a line is no row: {rows}"
         if by_line and context.offset != len(data):
             return f"ends at {context.offset} of {len(data)}"
         return None
 
     @staticmethod
-    def _in_two_runs(
-        rng: Random, form: Form, data: bytes, events: list[AnyEvent], whole: ReadContext
-    ) -> str | None:
+    def _in_two_runs(rng: Random, form: Form, data: bytes, events: list[AnyEvent], whole: ReadContext) -> str | None:
         """Read while it grows: the same counts, and the same events where a reader rebuilds what it knew."""
         first, half = form.context(), data[: int(rng.random() * len(data))]
-        if form.source in ("litellm", "open_webui") and {framing(io.BytesIO(one)) for one in (half, data)} != {IN_LINES}:
+        if form.source in ("litellm", "open_webui") and {framing(io.BytesIO(one)) for one in (half, data)} != {
+            IN_LINES
+        }:
             return None  # a document is read anew as a whole, and counted anew
         found = list(READERS[form.source].read(io.BytesIO(half), first))
         second = form.context(final=True, offset=first.offset)
         found += READERS[form.source].read(io.BytesIO(data), second)
-        counts = [sum(getattr(one.rows, name) for one in (first, second)) for name in ("read", "rejected", "unknown", "foreign")]
+        counts = [
+            sum(getattr(one.rows, name) for one in (first, second))
+            for name in ("read", "rejected", "unknown", "foreign")
+        ]
         if counts != [getattr(whole.rows, name) for name in ("read", "rejected", "unknown", "foreign")]:
             return f"two runs count {counts}, one counts {whole.rows}"
         if form.name in ("otlp spans", "otlp/gen_ai"):

@@ -141,7 +141,9 @@ def cline(steps: Sequence[str]) -> list[object]:
             continue
         name = said.get(step, "text")
         kind = "ask" if name in ("api_req_failed", "resume_task") else "say"
-        body = json.dumps({"request": CANARY, "tool": "readFile", "cancelReason": "user_cancelled"}) if n % 3 else CANARY
+        body = (
+            json.dumps({"request": CANARY, "tool": "readFile", "cancelReason": "user_cancelled"}) if n % 3 else CANARY
+        )
         info = {"providerId": "p", "modelId": "gpt-5.2" if step == "model" else "claude-opus-4.6",
                 "mode": "plan" if step == "plan" else "act"}  # fmt: skip
         row = {"ts": 1_772_359_200_000 + 1000 * n, "type": kind, kind: name, "text": body, "modelInfo": info}
@@ -218,8 +220,8 @@ def litellm_csv(steps: Sequence[str]) -> list[object]:
     rows: list[object] = [",".join(names).encode()]
     for n, row in enumerate(litellm([step for step in steps if step not in ("broken", "unknown")])):
         assert isinstance(row, dict)
-        cells = {**row, "request_id": f"r{n}", "messages": f'{CANARY}, "x"\nsecond line'}
-        cells["request_tags"] = json.dumps(row["request_tags"])
+        cells: dict[str, Any] = {**row, "request_id": f"r{n}", "messages": f'{CANARY}, "x"\nsecond line'}
+        cells["request_tags"] = json.dumps([CANARY]) if n % 2 else '["windvane:coding"]'
         cells["metadata"] = json.dumps({"attempted_retries": n % 2, "status": row["status"]})
         rows.append(csv_line([cells[name] for name in names]))
     return rows
@@ -228,8 +230,8 @@ def litellm_csv(steps: Sequence[str]) -> list[object]:
 def csv_line(cells: Sequence[object]) -> bytes:
     """One row of a CSV file, without its line end."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="").writerow(cells)
-    return out.getvalue().encode()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue().removesuffix("\n").encode()
 
 
 def feedback(steps: Sequence[str]) -> list[object]:
@@ -257,7 +259,13 @@ def chats(steps: Sequence[str]) -> list[object]:
         for at, step in enumerate(part):
             role, when = "user" if step in ("user", "command") else "assistant", 1_772_359_200 + n + at
             model = "gpt-5.2" if step in ("model", "other") else "claude-opus-4.6"
-            messages[f"c{n}-{at}"] = {"id": f"c{n}-{at}", "role": role, "model": model, "timestamp": when, "rating": at % 2}
+            messages[f"c{n}-{at}"] = {
+                "id": f"c{n}-{at}",
+                "role": role,
+                "model": model,
+                "timestamp": when,
+                "rating": at % 2,
+            }
         history = {"messages": messages, "currentId": f"c{n}-{len(part) - 1}"}
         rows.append({"id": f"c{n}", "user_id": "u1", "created_at": 1_772_359_200 + n, "updated_at": 1_772_359_300 + n,
                      "tags": ["windvane:writing", CANARY], "title": CANARY, "chat": {"history": history}})  # fmt: skip
@@ -270,7 +278,10 @@ def claude_events(steps: Sequence[str]) -> list[object]:
 
 
 def _claude(n: int, step: str) -> dict[str, Any]:
-    model = {"model": "claude-haiku-4-5" if step in ("other", "model") else "claude-opus-4-6", "prompt__id": f"p{n // 4}"}
+    model = {
+        "model": "claude-haiku-4-5" if step in ("other", "model") else "claude-opus-4-6",
+        "prompt__id": f"p{n // 4}",
+    }
     more = {"event__sequence": n, "prompt": CANARY}
     match step:
         case "user" | "queued" | "command":
@@ -278,7 +289,9 @@ def _claude(n: int, step: str) -> dict[str, Any]:
         case "error" | "retry":
             return otel.claude(n, "api_error", status_code="529", attempt="2", error=CANARY, **model, **more)
         case "gave_up":
-            return otel.claude(n, "api_retries_exhausted", total_attempts="10", status_code="undefined", **model, **more)
+            return otel.claude(
+                n, "api_retries_exhausted", total_attempts="10", status_code="undefined", **model, **more
+            )
         case "tool" | "hook":
             decision = {"decision": "reject", "source": "user_reject", "tool_name": "Bash"}
             return otel.claude(n, "tool_decision", **decision, **more)
@@ -302,11 +315,15 @@ def _codex(n: int, step: str) -> dict[str, Any]:
         case "user" | "queued" | "command":
             return otel.codex(n, "user_prompt", prompt=CANARY, **more)
         case "error" | "retry":
-            return otel.codex(n, "api_request", attempt=1, http__response__status_code=503, error__message=CANARY, **more)
+            return otel.codex(
+                n, "api_request", attempt=1, http__response__status_code=503, error__message=CANARY, **more
+            )
         case "tool" | "hook":
             return otel.codex(n, "tool_decision", decision="denied", call_id=f"c{n}", tool_name="shell", **more)
         case "result" | "output":
-            return otel.codex(n, "tool_result", success="true", call_id=f"c{n}", tool_name="shell", arguments=CANARY, **more)
+            return otel.codex(
+                n, "tool_result", success="true", call_id=f"c{n}", tool_name="shell", arguments=CANARY, **more
+            )
         case "unknown":
             return otel.codex(n, "hologram", **more)
         case "progress":
@@ -340,7 +357,9 @@ def _gemini(n: int, step: str) -> dict[str, Any]:
         case "model" | "command":
             return otel.gemini(n, "slash_command.model", model_name="gemini-3-pro")
         case "other" | "plan":
-            return otel.gemini(n, "model_routing", decision_model="gemini-3-pro", decision_source="override", failed=False)
+            return otel.gemini(
+                n, "model_routing", decision_model="gemini-3-pro", decision_source="override", failed=False
+            )
         case "end":
             return otel.gemini(n, "conversation_finished", approvalMode="default")
         case "skill":

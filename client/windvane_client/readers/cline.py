@@ -96,9 +96,7 @@ def _count(context: ReadContext, reason: str) -> Iterator[AnyEvent]:
         yield _rejected(MachineHead(context, SOURCE, VERSION), context.rows, reason, context, 0)
 
 
-def _elements(
-    items: Items, now: _Pass, data: bytes, context: ReadContext, problem: str
-) -> Iterator[AnyEvent]:
+def _elements(items: Items, now: _Pass, data: bytes, context: ReadContext, problem: str) -> Iterator[AnyEvent]:
     counted, scratch = context.offset, Rows()
     for raw, end in items:
         into = context.rows if end > counted else scratch
