@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Damage to logs: what disks, programs and hands do to rows and files, drawn from a seeded generator.
 
-A mutated row stays one row: it holds no line end, and in a table its quotes have partners. A mutated element of an array
-stays one element. What is done to a whole file may join, cut or reorder anything.
+A mutated row stays one row: it holds no line end, and in a table its quotes have partners. A mutated element of an
+array stays one element. What is done to a whole file may join, cut or reorder anything.
 """
 
 from __future__ import annotations
@@ -24,23 +24,32 @@ VALUES = (
     b'"9999-12-31T23:59:59-14:00"', b'"2026-03-29T02:30:00"', b'"2026-10-25T02:30:00"', b'"2026-02-30T00:00:00Z"',
     b'"2026-W10-1"', b'"20260301"', b'"2026-03-01T24:00:00Z"', b"1772359200", b"1772359200000", b"1772359200000000",
     b"1772359200000000000", b"1577836799", b"99999999999999999999", b'"\\u0660\\u0661"', b'"\xc2\xb2"', b'"\xd9\xa1"',
-    b'"\\ud800"', b'"\\udfff\\ud800"', b'"\\ud83d\\ude00"', b'"\\u0000"', b'"\\\\ud800"', b'"\xff\xfe"', b'"\xed\xa0\x80"',
+    b'"\\ud800"', b'"\\udfff\\ud800"', b'"\\ud83d\\ude00"', b'"\\u0000"', b'"\\\\ud800"', b'"\xff\xfe"',
+    b'"\xed\xa0\x80"',
     b'"a\\/b"', b'"\\u003csynthetic>"', b'"<synthetic>"', b'"' + b"x" * 257 + b'"', b'"' + b"\xc3\xa9" * 200 + b'"',
     b'"\\ud800' + b"x" * 300 + b'"', b'"{\\"a\\": 1}"', b'"[1]"', b'"{"', b'"%s"', b'"__class__"', b'"CANARY-4711"',
-    b'{"CANARY-4711": "CANARY-4711"}', b'["CANARY-4711"]', b"NaN", b"Infinity", b"-Infinity", b"undefined", b"'x'", b"01",
+    b'{"CANARY-4711": "CANARY-4711"}', b'["CANARY-4711"]', b"NaN", b"Infinity", b"-Infinity", b"undefined", b"'x'",
+    b"01",
     b"+1", b"1.", b".5", b"0x1", b'"\x00"', b'"\t"', b'"\x1f"', b"", b"{", b"]", b'"', b"\\", b"// x", b"nul", b"tru",
     b"[" * 50 + b"]" * 50,
     b'1, "type": "user"', b'{}, "zzz": 1', b'null, "": 2', b'"a", "a": "b", "a": "c"',
 )  # fmt: skip
 """In place of a value. Most are JSON; the rest is what programs that are no JSON writers put there."""
-SOUND = tuple(value for value in VALUES if value.count(b"[") == value.count(b"]") and value.count(b"{") == value.count(b"}")
-              and value.count(b'"') % 2 == 0 and value not in (b"\\", b"// x", b""))  # fmt: skip
+SOUND = tuple(
+    value
+    for value in VALUES
+    if value.count(b"[") == value.count(b"]")
+    and value.count(b"{") == value.count(b"}")
+    and value.count(b'"') % 2 == 0
+    and value not in (b"\\", b"// x", b"")
+)
 """Those that leave brackets and quotes with their partners."""
 LONG = (b"9" * 5000, b'"' + b"9" * 5000 + b'"', b"[" * 2000 + b"]" * 2000, b'{"a":' * 1500 + b"1" + b"}" * 1500,
         b"[" * 900 + b"]" * 900)  # fmt: skip
 """Seldom used, since reading them takes long."""
 WORDS = ("zzz", "type", "", "ts", "id", "model", "person", "role", "k", "\ud800", "a" * 300, "CANARY-4711", "0")
-SPICE = (b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\x1a", b"\xc3", b"\\", b'"', b"{", b"}", b"[", b"]", b",", b":",
+SPICE = (b"\0", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\x1a", b"\xc3", b"\\", b'"', b"{", b"}", b"[", b"]", b",",
+         b":",
          b"\r", b"9", b"\x0b", b"\x85", b"\xe2\x80\xa8", b"null", b"\\ud800", b"\\u", b"  ", b"-", b"e")  # fmt: skip
 HARMLESS = (
     b"\0",

@@ -115,21 +115,13 @@ def mapped_calls(steps: Sequence[str]) -> list[object]:
 
 
 def mapped_votes(steps: Sequence[str]) -> list[object]:
-    return [
-        b'{"user": }'
-        if step == "broken"
-        else {
-            "user": "u1",
-            "at": 1_772_359_200 + n,
-            "item": f"i{n}",
-            "left": "gpt-5.2",
-            "right": "claude-opus-4.6",
-            "won": "lrx"[n % 3],
-            "hidden": step != "other",
-            "comment": logs.CANARY,
-        }  # fmt: skip
-        for n, step in enumerate(steps)
-    ]
+    return [b'{"user": }' if step == "broken" else _vote(n, hidden=step != "other") for n, step in enumerate(steps)]
+
+
+def _vote(n: int, *, hidden: bool) -> dict[str, Any]:
+    sides = {"left": "gpt-5.2", "right": "claude-opus-4.6"}
+    when = {"user": "u1", "at": 1_772_359_200 + n, "item": f"i{n}"}
+    return {**when, **sides, "won": "lrx"[n % 3], "hidden": hidden, "comment": logs.CANARY}
 
 
 def mapped_outcomes(steps: Sequence[str]) -> list[object]:

@@ -75,7 +75,8 @@ def seeds(source: str, samples: Path | None) -> list[Seed]:
 
 
 def _files(form: Form) -> list[Path]:
-    own = {"claude_code": "claude_code_S*", "codex": "codex_S*/*", "canonical": "canonical_S*", "cline": "cline_S*/*/*/*.json",
+    own = {"claude_code": "claude_code_S*", "codex": "codex_S*/*", "canonical": "canonical_S*",
+           "cline": "cline_S*/*/*/*.json",
            "otlp codex": "otlp_codex*", "otlp gemini_cli": "otlp_gemini*", "open_webui votes": "open_webui_S*",
            "open_webui chats": "open_webui_chats*"}  # fmt: skip
     return sorted(FIXTURES.glob(own[form.name])) if form.name in own else []

@@ -6,8 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import otlp_support as otel
@@ -131,7 +130,8 @@ def cline(steps: Sequence[str]) -> list[object]:
     said = {
         "user": "user_feedback", "queued": "user_feedback", "command": "task", "answer": "text", "more": "reasoning",
         "result": "command_output", "error": "diff_error", "retry": "api_req_retried", "gave_up": "api_req_failed",
-        "tool": "tool", "skill": "command", "end": "completion_result", "interrupt": "resume_task", "unknown": "hologram",
+        "tool": "tool", "skill": "command", "end": "completion_result", "interrupt": "resume_task",
+        "unknown": "hologram",
         "side": "api_req_started", "output": "api_req_started", "hook": "use_mcp_server", "progress": "task_progress",
     }  # fmt: skip
     rows: list[object] = []
@@ -156,7 +156,8 @@ def cline_session(steps: Sequence[str]) -> list[object]:
     rows: list[object] = []
     for n, step in enumerate(steps):
         row: dict[str, Any] = {"id": f"m{n}", "role": "assistant", "ts": 1_772_359_200_000 + 1000 * n,
-                               "modelInfo": {"id": "claude-opus-4.6"}, "content": [{"type": "text", "text": CANARY}]}  # fmt: skip
+                               "modelInfo": {"id": "claude-opus-4.6"},
+                               "content": [{"type": "text", "text": CANARY}]}  # fmt: skip
         match step:
             case "broken":
                 rows.append(b'{"role": }')
@@ -187,9 +188,11 @@ def litellm(steps: Sequence[str]) -> list[object]:
             continue
         row: dict[str, Any] = {
             "id": f"i{n}", "litellm_call_id": f"c{n}", "trace_id": f"t{n // 6}", "session_id": "s1",
-            "call_type": "acompletion", "status": "success", "startTime": 1_772_359_200.5 + n, "endTime": 1_772_359_201 + n,
+            "call_type": "acompletion", "status": "success", "startTime": 1_772_359_200.5 + n,
+            "endTime": 1_772_359_201 + n,
             "model": "claude-opus-4.6", "model_group": "g", "cache_hit": None, "end_user": "u1", "api_key": "k",
-            "request_tags": [CANARY, "windvane:coding"], "metadata": {"user_api_key_alias": CANARY}, "hidden_params": {},
+            "request_tags": [CANARY, "windvane:coding"], "metadata": {"user_api_key_alias": CANARY},
+            "hidden_params": {},
             "messages": [{"content": CANARY}], "response": CANARY, "user_agent": CANARY,
         }  # fmt: skip
         match step:
@@ -244,7 +247,8 @@ def feedback(steps: Sequence[str]) -> list[object]:
         data = {"rating": -1 if step == "error" else 1, "model_id": "gpt-5.2", "comment": CANARY, "tags": [CANARY],
                 "sibling_model_ids": ["claude-opus-4.6", "gpt-5"][: 1 + n % 2]}  # fmt: skip
         meta = {"arena": step != "other", "model_id": "arena-model", "chat_id": f"c{n // 4}", "message_id": f"m{n}"}
-        rows.append({"id": f"f{n}", "user_id": "u1", "type": "hologram" if step == "unknown" else "rating", "data": data,
+        rows.append({"id": f"f{n}", "user_id": "u1", "type": "hologram" if step == "unknown" else "rating",
+                     "data": data,
                      "meta": meta, "created_at": 1_772_359_200 + n, "updated_at": 1_772_359_300 + n,
                      "snapshot": {"chat": {"title": CANARY}}})  # fmt: skip
     return rows

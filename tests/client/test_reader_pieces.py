@@ -124,7 +124,7 @@ def calls() -> list[bytes]:
 
 
 KIND = b'person = "user"\nkind = { column = "k", map = { "writing" = "writing", "coding" = "coding" } }'
-STEMS = {"claude_code": "claude_code_SYNTHETIC.jsonl", "canonical": "canonical_SYNTHETIC.jsonl"}
+CLAUDE, CANONICAL = "claude_code_SYNTHETIC.jsonl", "canonical_SYNTHETIC.jsonl"
 
 
 def corpora() -> dict[str, Corpus]:
@@ -141,7 +141,7 @@ def corpora() -> dict[str, Corpus]:
     gateway, mapped = table("litellm_SYNTHETIC.csv"), calls()
     gemini = values_of((FIXTURES / "otlp_gemini_cli_SYNTHETIC.json").read_text())
     return {
-        "claude_code": Corpus("claude_code", LINES, grouped(fixture(STEMS["claude_code"]), lambda row: row["sessionId"])),
+        "claude_code": Corpus("claude_code", LINES, grouped(fixture(CLAUDE), lambda row: row["sessionId"])),
         "codex": Corpus(
             "codex", LINES, tuple(Piece(tuple(p.read_bytes().splitlines()), name=p.stem) for p in rollouts), alone=True
         ),
@@ -149,7 +149,7 @@ def corpora() -> dict[str, Corpus]:
             "cline",
             ARRAY,
             tuple(
-                Piece(tuple(json.dumps(row).encode() for row in json.loads((p / "ui_messages.json").read_text())), p.name)
+                Piece(tuple(json.dumps(row).encode() for row in document(f"{p}/ui_messages.json")), p.name)
                 for p in tasks
             ),
             alone=True,
@@ -161,7 +161,7 @@ def corpora() -> dict[str, Corpus]:
         ),
         "otlp codex": Corpus("otlp", LINES, grouped(fixture("otlp_codex_SYNTHETIC.jsonl"), conversation)),
         "otlp gemini_cli": Corpus("otlp", LINES, grouped(gemini, lambda row: row["attributes"]["session.id"])),
-        "canonical": Corpus("canonical", LINES, single(fixture(STEMS["canonical"]))),
+        "canonical": Corpus("canonical", LINES, single(fixture(CANONICAL))),
         "mapping votes": Corpus(
             "mapping", LINES, single(votes()), companion=VOTES.replace(b'person = "user"', KIND)
         ),
