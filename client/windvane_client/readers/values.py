@@ -29,25 +29,29 @@ _OBJECT: Final = re.compile(rb'\{[ \t]*"[^"]')
 _LINES_LOOKED_AT: Final = 8
 _PLAIN: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f"}
 
-LINES, VALUES, TABLE = "lines", "values", "table"
+LINES, VALUES, TABLE, DAMAGED = "lines", "values", "table", "damaged"
 
 
 def framing(stream: BinaryIO) -> str:
-    """How a file is framed, by its first lines; the stream is left at its start. `table`: neither { nor [ begins it.
+    """How a file is framed, by its first lines; the stream is left at its start. `table`: neither { nor [ begins it;
+    `damaged`: not even its first line can be read.
 
     First lines that are damaged, as where a program cut its log, do not hide that objects follow, one a line.
     """
     stream.seek(0)
+    seen: list[bytes] = []
     try:
-        first, *others = [_written(stream) for _ in range(_LINES_LOOKED_AT)]
+        seen += (_written(stream) for _ in range(_LINES_LOOKED_AT))
     except (EOFError, OSError, zlib.error):
-        return LINES  # the damage is counted where the rows are read
+        if not seen:
+            return DAMAGED  # read once more, such a stream only says that it is at its end
     finally:
         stream.seek(0)
+    first, *others = (*seen, *[b""] * (_LINES_LOOKED_AT - len(seen)))
     object_follows = _OBJECT.match(others[0]) is not None
     if first[:1] == b"[":
         # An array with an element a line ends its lines with a comma.
-        return LINES if object_follows and first[-1:] not in b",[{" else VALUES
+        return LINES if object_follows and first != b"[" and first[-1:] != b"," else VALUES
     if first == b"{":
         return LINES if object_follows else VALUES
     return LINES if first[:1] in (b"{", b"") or any(map(_OBJECT.match, others)) else TABLE
