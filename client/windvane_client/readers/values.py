@@ -87,6 +87,7 @@ class Values:
         held = bytearray()  # of the value that is being read; empty between values
         depth, base, in_string, length, at, first = 0, 0, False, 0, 0, True
         carried = b""
+        loose = False  # something stands between two values, in a part that was read before
         while True:
             try:
                 chunk = self._stream.read(_CHUNK)
@@ -123,9 +124,10 @@ class Values:
                         continue
                     first = False
                     if depth == base:
-                        if data[start : token.start()].strip(_BETWEEN):
+                        if loose or data[start : token.start()].strip(_BETWEEN):
                             self.problem = "not_json"
                             yield None, at + token.start()
+                        loose = False
                         start, length = token.start(), 0
                         held.clear()
                     depth += 1
@@ -141,13 +143,18 @@ class Values:
                         self.offset = at + pos
                         yield whole, self.offset
                     elif depth < base:
-                        base, first, start = 0, True, pos
+                        if loose or data[start : token.start()].strip(_BETWEEN):
+                            self.problem = "not_json"
+                            yield None, at + token.start()
+                        base, first, start, loose = 0, True, pos, False
             if depth > base:
                 length += len(data) - start
                 if length <= self._limit:
                     held += data[start:]
+            else:
+                loose = loose or bool(data[start:].strip(_BETWEEN))
             at += len(data)
-        if (depth > base or in_string) and self._final:
+        if (depth > base or in_string or loose) and self._final:
             self.problem, self.cut = "truncated", True
             yield None, at + len(carried)
         if depth <= base:
