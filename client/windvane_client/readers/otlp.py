@@ -27,6 +27,7 @@ from windvane_client.readers.lines import (
     UNREADABLE,
     LineDecoder,
     Rejected,
+    mended,
     plausible,
     reason_of,
     reject,
@@ -160,11 +161,11 @@ class _File:
                 if raw is not rows.NONE:
                     yield from self._groups(raw)
         elif top.hrTime is not rows.NONE or top.startTime is not rows.NONE:
-            yield from self._record(msgspec.Raw(value), None, is_span=top.startTime is not rows.NONE)
+            yield from self._record(msgspec.Raw(mended(value)), None, is_span=top.startTime is not rows.NONE)
         elif top.scopeMetrics is not rows.NONE:
             self._foreign()
         elif self._dialect:
-            yield from self._flat(msgspec.Raw(value))
+            yield from self._flat(msgspec.Raw(mended(value)))
         else:
             raise Rejected("missing_field")
 
