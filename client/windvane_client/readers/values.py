@@ -41,7 +41,8 @@ def framing(stream: BinaryIO) -> str:
     stream.seek(0)
     seen: list[bytes] = []
     try:
-        seen += (_written(stream) for _ in range(_LINES_LOOKED_AT))
+        for _ in range(_LINES_LOOKED_AT):
+            seen.append(_written(stream))
     except (EOFError, OSError, zlib.error):
         if not seen:
             return DAMAGED  # read once more, such a stream only says that it is at its end
