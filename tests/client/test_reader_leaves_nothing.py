@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from otlp_support import gemini, log, logs, read_values
+from otlp_support import gemini, log, logs, read_values, span, spans
 from reader_forms import FORMS, Form
 from reader_support import Log, context, lines, of, read, text
 from windvane_client.events import AnyEvent
@@ -142,6 +142,14 @@ def test_a_place_that_the_store_cannot_hold_rejects_its_row(seq: int) -> None:
     events, ctx = read([{**row, "seq": seq}, {**row, "seq": 1 << 53}], context("canonical"))
     assert ctx.rows.reasons == {"bad_value": 1}
     assert [pack(event) for event in events]
+
+
+@pytest.mark.parametrize("end", [10**40, 1, "9" * 20])
+def test_a_span_that_ends_at_no_time_is_rejected(end: object) -> None:
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "edit"}
+    events, ctx = read_values(spans(span(1, tool), {**span(2, tool), "endTimeUnixNano": end}))
+    assert ctx.rows.reasons == {"bad_time": 1}
+    assert len(of(events, "Tool")) == len([pack(event) for event in events]) - 1 == 1
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -281,7 +281,7 @@ class _File:
             end = None
         if start is None:
             raise Rejected("missing_field")
-        if not plausible(start // 1000, self._context.now):
+        if not all(plausible(one // 1000, self._context.now) for one in (start, end) if one is not None):
             raise Rejected("bad_time")
         failed = is_span and rows.failed(record)
         return Row(attrs, heads, dialect, name, is_span, start, end, rows.trace(record), failed, self._place(place))
