@@ -137,6 +137,8 @@ class _File:
         rule = self._context.kind_rule
         if hint is None and rule is not None:
             hint = rule({"source": SOURCE, "recorder": recorder, "client": client, "log_dir": self._context.log_dir})
+        if row.seq is not None and abs(row.seq) > rows.MAX_SEQ:
+            raise Rejected("bad_value")
         if row.thread not in (ev.MAIN, ev.SIDE):
             raise Rejected("bad_value")
         ts = self._time(row.ts)

@@ -16,6 +16,8 @@ import msgspec
 from windvane_client.readers.lines import Rejected
 
 MAX_ID_BYTES = 256
+MAX_SEQ = 1 << 53
+"""What every program reads as the same whole number; the store holds no more than 64 bits."""
 _RECORDER = re.compile(r"canonical(?:/[a-z0-9][a-z0-9_-]{0,31})?")
 
 Id = str | int

@@ -108,12 +108,12 @@ def _tool_use(
 
 
 def _gave_up(now: Pass, row: rows.Row, thread: Thread, message: rows.Message) -> None:
-    now.link(row)
     head = rows.first_text(message.content)
     marker = next((found for text, found in rows.GAVE_UP_MARKERS if head.startswith(text)), None)
     word = None
     if bytes(memoryview(row.error)[:1]) == b'"':
         word = msgspec.json.decode(row.error, type=str) if len(memoryview(row.error)) <= rows.MAX_CODE else None
+    now.link(row)
     failure(now, row, thread, error_class(row.apiErrorStatus, (word,), marker), final=True)
 
 

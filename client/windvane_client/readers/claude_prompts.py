@@ -37,9 +37,10 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
     texts = [block.text for block in blocks if block.type == "text"] if blocks else [content]
     head = peek(texts[0]) if texts else b""
     if results:
+        outcomes = [_outcome(now, row, block) for block in results]  # a row that is rejected links nothing
         now.link(row)
-        for block in results:
-            _tool_result(now, row, thread, block)
+        for block, outcome in zip(results, outcomes, strict=True):
+            _tool_result(now, row, thread, block.tool_use_id or "", outcome)
     if head.startswith(rows.INTERRUPT):
         # Dropped first: a command that started no turn is nobody's parent, also when the row is written twice.
         thread.drop_pending(now.links)
@@ -58,20 +59,21 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
         _prompt(now, row, thread, head)
 
 
-def _tool_result(now: Pass, row: rows.Row, thread: Thread, block: rows.Block) -> None:
+def _outcome(now: Pass, row: rows.Row, block: rows.Block) -> str:
     if block.tool_use_id is None:
         raise Rejected("missing_field")
-    outcome = "ok"
-    if rows.truth(block.is_error):
-        outcome = _error_result(now, row, block)
-    if block.tool_use_id in thread.agents:
-        del thread.agents[block.tool_use_id]
+    return _error_result(now, row, block) if rows.truth(block.is_error) else "ok"
+
+
+def _tool_result(now: Pass, row: rows.Row, thread: Thread, tool: str, outcome: str) -> None:
+    if tool in thread.agents:
+        del thread.agents[tool]
         _subagent(now, row)
-    if block.tool_use_id in thread.blocked:
+    if tool in thread.blocked:
         outcome = "hook_block"
     now.out.append(
         Tool(
-            **now.head.tool(block.tool_use_id),
+            **now.head.tool(tool),
             family=UNKNOWN,
             tool_class="unknown",
             outcome=outcome,
@@ -134,9 +136,9 @@ def local_output(now: Pass, thread: Thread, head: bytes) -> None:
 
 
 def _prompt(now: Pass, row: rows.Row, thread: Thread, head: bytes) -> None:
+    origin, evidence = _origin(row, thread, head)
     now.emit_model_command(thread)
     thread.drop_pending(now.links)
-    origin, evidence = _origin(row, thread, head)
     declared = None
     if evidence:
         declared = ("interactive" if origin in ("human", "queued") else "automation", evidence)

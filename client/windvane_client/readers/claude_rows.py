@@ -252,7 +252,7 @@ def writes_attempts(version: str) -> bool:
     numbers: list[int] = []
     for part in version.split(".")[:3]:
         digits = part.split("-")[0]
-        if not digits.isdigit() or len(digits) > 6:
+        if not (digits.isascii() and digits.isdigit()) or len(digits) > 6:
             return False
         numbers.append(int(digits))
     return tuple(numbers) >= (2, 0, 76)

@@ -31,13 +31,15 @@ def system_row(now: Pass, row: rows.Row, thread: Thread) -> None:
     Raises:
         msgspec.ValidationError: a field of a subtype that is read has another type.
     """
-    now.link(row)
     subtype = row.subtype
+    # What may turn out to be malformed comes first: a row that is rejected links nothing.
+    fault = retry_class(row) if subtype == "api_error" else ""
+    now.link(row)
     ended = subtype == "stop_hook_summary" and row.preventedContinuation in (False, "false")
     if subtype == "turn_duration" or ended:
         now.out.append(TurnEnd(**now.head.of("claude_code/end", now.row_id(row)), how="clean"))
     elif subtype == "api_error":
-        failure(now, row, thread, retry_class(row), final=False)
+        failure(now, row, thread, fault, final=False)
     elif subtype == "scheduled_task_fire":
         thread.scheduled = True
     elif subtype == "local_command":
@@ -57,16 +59,18 @@ def attachment_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> N
     Raises:
         msgspec.ValidationError: a field of a type that is read has another type.
     """
-    now.link(row)
     try:
         item = rows.ATTACHMENT.decode(row.attachment)
     except msgspec.ValidationError:
         if _TYPE.decode(bytes(row.attachment)).type in rows.ATTACHMENTS:
             raise
+        now.link(row)
         return
+    persons = item.type == "queued_command" and not side and _is_persons(item)
+    now.link(row)
     place = now.row_id(row)
     if item.type == "queued_command":
-        if not side and _is_persons(item):
+        if persons:
             key = now.head.key(ROW, place)
             now.links.add(row.uuid, key)
             now.out.append(Prompt(**now.head.node(key), origin="queued"))

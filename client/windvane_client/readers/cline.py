@@ -52,19 +52,18 @@ class ClineReader:
 
     def read(self, stream: BinaryIO, context: ReadContext) -> Iterator[AnyEvent]:
         """Events of one file; see `windvane_client.readers.protocol.Reader`."""
-        data = document(stream)
-        if data is None:
-            _count(context, "too_long")
-            return
+        data, problem = document(stream)
         first = data.lstrip()[:1]
         if first == b"[":
-            yield from _elements(Items(data), TaskPass(context, SOURCE, VERSION), data, context)
+            yield from _elements(Items(data), TaskPass(context, SOURCE, VERSION), data, context, problem)
             return
         items = Items(data, b"messages")
         if first == b"{" and items.found:
-            yield from _elements(items, SessionPass(context, SOURCE, VERSION, _around(data)), data, context)
+            yield from _elements(items, SessionPass(context, SOURCE, VERSION, _around(data)), data, context, problem)
+        elif problem:
+            yield from _count(context, problem)
         elif data.strip():
-            _header(data, context)
+            yield from _header(data, context)
 
 
 def _around(data: bytes) -> rows.Session:
@@ -75,28 +74,29 @@ def _around(data: bytes) -> rows.Session:
         return rows.Session()
 
 
-def _header(data: bytes, context: ReadContext) -> None:
+def _header(data: bytes, context: ReadContext) -> Iterator[AnyEvent]:
     """A header has no rows of its own; what is no header is one rejected row."""
     try:
         rows.HEADER.decode(data)
     except msgspec.ValidationError:
-        _count(context, "wrong_type")
+        yield from _count(context, "wrong_type")
     except RecursionError:
-        _count(context, "too_deep")
+        yield from _count(context, "too_deep")
     except msgspec.DecodeError:
         if not context.final:
             return  # it is being written
-        _count(context, "not_json")
+        yield from _count(context, "not_json")
     context.offset = len(data)
 
 
-def _count(context: ReadContext, reason: str) -> None:
+def _count(context: ReadContext, reason: str) -> Iterator[AnyEvent]:
+    """The whole file is one row, and rejected; only once."""
     if not context.offset:
         context.rows.read += 1
-        reject(context.rows, reason)
+        yield _rejected(MachineHead(context, SOURCE, VERSION), context.rows, reason, context, 0)
 
 
-def _elements(items: Items, now: _Pass, data: bytes, context: ReadContext) -> Iterator[AnyEvent]:
+def _elements(items: Items, now: _Pass, data: bytes, context: ReadContext, problem: str) -> Iterator[AnyEvent]:
     counted, scratch = context.offset, Rows()
     for raw, end in items:
         into = context.rows if end > counted else scratch
@@ -104,16 +104,16 @@ def _elements(items: Items, now: _Pass, data: bytes, context: ReadContext) -> It
         try:
             yield from now.element(raw, into)
         except NOT_READ as error:
-            yield _rejected(now, into, reason_of(error), context, end)
-    if not items.complete and context.final:
+            yield _rejected(now.head, into, reason_of(error), context, end)
+    if problem or (not items.complete and context.final):
         into = context.rows if len(data) > counted else scratch
         into.read += 1
-        yield _rejected(now, into, "truncated", context, len(data))
+        yield _rejected(now.head, into, problem or "truncated", context, len(data))
     yield from now.end()
     context.offset = max(counted, len(data) if items.complete or context.final else items.offset)
 
 
-def _rejected(now: _Pass, into: Rows, reason: str, context: ReadContext, end: int) -> Gap:
+def _rejected(head: MachineHead, into: Rows, reason: str, context: ReadContext, end: int) -> Gap:
     reject(into, reason)
     key = context.ids.key("cline/rejected", f"{context.file_key.hex()}:{end}")
-    return Gap(**now.head.event(key), what="rows_rejected")
+    return Gap(**head.event(key), what="rows_rejected")

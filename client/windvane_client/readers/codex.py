@@ -190,13 +190,14 @@ class _Rollout:
         if not session:
             self._facts.saw_conversation(None)
             return
-        self._own = session
+        # What may turn out to be malformed comes first: a row that is rejected changes nothing.
         side, parent = rows.subagent(payload)
+        client, mode, evidence = rows.program(payload)
+        self._own = session
         self._linked = parent is not None
         self._session(session, parent if side else None)
         self._facts.saw_conversation(self._head.fields["conv"])
         self._head.fields["thread"] = SIDE if side else "main"
-        client, mode, evidence = rows.program(payload)
         self._head.client(client)
         self._head.mode(mode, evidence)
         if payload.forked_from_id:
@@ -322,10 +323,12 @@ class _Rollout:
         self._prompt = None
 
     def _turn_end(self, payload: rows.Payload, stamp: str, how: str) -> None:
+        told = rows.FAILURE.decode(payload.error) if how == "error" and rows.is_object(payload.error) else None
+        error_class = rows.failure_class(told) if told is not None else None
         self._at_work = self._prompted = False
         self._prompt = None
-        if how == "error" and rows.is_object(payload.error):
-            self._failed(rows.failure_class(rows.FAILURE.decode(payload.error)), stamp)
+        if error_class is not None:
+            self._failed(error_class, stamp)
         self._out.append(TurnEnd(**self._head.event(self._head.key("end", payload.turn_id or stamp)), how=how))
 
     def _failed(self, error_class: str, stamp: str) -> None:
@@ -334,7 +337,8 @@ class _Rollout:
 
     def _rolled_back(self, payload: rows.Payload, stamp: str) -> None:
         count = payload.num_turns
-        turns = int(count) if isinstance(count, int) or (count is not None and count.isdecimal()) else None
+        readable = isinstance(count, int) or (count is not None and count.isdecimal() and len(count) < 10)
+        turns = int(count) if readable and count is not None else None
         if turns is None or not 0 <= turns <= _MAX_TURNS_BACK:
             raise Rejected("missing_field" if count is None else "bad_value")
         if stamp == self._rolled_back_at:
@@ -350,12 +354,12 @@ class _Rollout:
 
     def _item(self, payload: rows.Payload, ts: int) -> None:
         kind = payload.type
+        name = payload.name or ("local_shell" if kind == "local_shell_call" else None)
+        if kind in rows.TOOL_CALLS and (name is None or payload.call_id is None):
+            raise Rejected("missing_field")
         if kind in rows.ANSWERS or (kind in (None, "message") and payload.role == "assistant"):
             self._answering = True
-        if kind in rows.TOOL_CALLS:
-            name = payload.name or ("local_shell" if kind == "local_shell_call" else None)
-            if name is None or payload.call_id is None:
-                raise Rejected("missing_field")
+        if kind in rows.TOOL_CALLS and name is not None and payload.call_id is not None:
             self._tools.called(payload.call_id, name)
             tool_class, origin = self._context.tools.classify(name)
             self._tool(payload.call_id, name, "no_result", None, tool_class, origin, self._asked)

@@ -36,7 +36,7 @@ from windvane_client.readers.lines import (
 )
 from windvane_client.readers.machine_head import MachineHead
 from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
-from windvane_client.readers.values import VALUES, framing
+from windvane_client.readers.values import DAMAGED, VALUES, framing
 from windvane_privacy.catalogue import SYNTHETIC, UNKNOWN
 
 SOURCE: Final = "gemini_cli"
@@ -73,7 +73,10 @@ class GeminiCliReader:
 
     def read(self, stream: BinaryIO, context: ReadContext) -> Iterator[AnyEvent]:
         """Events of one session; see `windvane_client.readers.protocol.Reader`."""
-        if framing(stream) == VALUES:
+        frame = framing(stream)
+        if frame == DAMAGED:
+            return _Session(context).unreadable()
+        if frame == VALUES:
             return _Session(context).document(stream)
         return _Session(context).lines(stream)
 
@@ -124,12 +127,12 @@ class _Session:
     def document(self, stream: BinaryIO) -> Iterator[AnyEvent]:
         """Events of a file that is one document; its messages are decoded one by one."""
         context, counted, scratch = self._context, self._context.offset, Rows()
-        data = document(stream)
-        items = Items(data, b"messages") if data is not None else None
-        if data is None or items is None or not items.found:
-            if not counted and (context.final or data is None):
+        data, problem = document(stream)
+        items = Items(data, b"messages")
+        if not items.found:
+            if not counted and (context.final or problem):
                 self._rows.read += 1
-                self._rejected("too_long" if data is None else _why_none(data), 0)
+                self._rejected(problem or _why_none(data), 0)
                 yield from self._out
             return
         self._header(_around(data))
@@ -142,13 +145,19 @@ class _Session:
             except NOT_READ as error:
                 self._rejected(reason_of(error), end)
             yield from self._out
-        if not items.complete and context.final:
+        if problem or (not items.complete and context.final):
             self._rows = context.rows if len(data) > counted else scratch
             self._rows.read += 1
             self._out = []
-            self._rejected("truncated", len(data))
+            self._rejected(problem or "truncated", len(data))
             yield from self._out
         context.offset = max(counted, len(data) if items.complete or context.final else items.offset)
+
+    def unreadable(self) -> Iterator[AnyEvent]:
+        """A file of which nothing can be read is one rejected row."""
+        self._rows.read += 1
+        self._rejected(UNREADABLE, 0)
+        yield from self._out
 
     def _rejected(self, reason: str, place: int) -> None:
         reject(self._rows, reason)

@@ -11,22 +11,37 @@ Rules kept here:
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
+from windvane_client.readers.lines import UNREADABLE
+
 MAX_DOCUMENT_BYTES: Final = 256 << 20
+_CHUNK: Final = 1 << 20
 _SPACE: Final = b" \t\r\n,"
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _BETWEEN: Final = re.compile(rb"[ \t\r\n,]*\Z")
 _AFTER_NAME: Final = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*\[")
 
 
-def document(stream: BinaryIO) -> bytes | None:
-    """All bytes of a document, without a byte order mark; None where it is longer than one may be."""
-    data = stream.read(MAX_DOCUMENT_BYTES + 1)
-    if len(data) > MAX_DOCUMENT_BYTES:
-        return None
-    return data.removeprefix(b"\xef\xbb\xbf")
+def document(stream: BinaryIO) -> tuple[bytes, str]:
+    """(all bytes of a document without a byte order mark, why they are not all, or empty).
+
+    A document that is longer than one may be is not held at all; of one whose compression is damaged, what was read
+    before the damage.
+    """
+    parts: list[bytes] = []
+    length, problem = 0, ""
+    try:
+        while part := stream.readline(_CHUNK):
+            length += len(part)
+            if length > MAX_DOCUMENT_BYTES:
+                return b"", "too_long"
+            parts.append(part)
+    except (EOFError, OSError, zlib.error):
+        problem = UNREADABLE
+    return b"".join(parts).removeprefix(b"\xef\xbb\xbf"), problem
 
 
 class Items:

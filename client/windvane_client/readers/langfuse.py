@@ -23,10 +23,10 @@ from windvane_client.events import MAIN, SIDE, AnyEvent, Call, Gap, Outcome, Pro
 from windvane_client.readers import langfuse_rows as rows
 from windvane_client.readers.files import find_logs
 from windvane_client.readers.header import Fields
-from windvane_client.readers.lines import LineDecoder, Lines, Rejected, reject
+from windvane_client.readers.lines import UNREADABLE, LineDecoder, Lines, Rejected, reject
 from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
 from windvane_client.readers.times import micros
-from windvane_client.readers.values import LINES, Values, framing
+from windvane_client.readers.values import DAMAGED, LINES, Values, framing
 from windvane_privacy.catalogue import KINDS, SYNTHETIC, UNKNOWN
 
 SOURCE: Final = "langfuse"
@@ -68,7 +68,12 @@ class _File:
         context = self._context
         source: Lines | Values
         start = 0
-        if framing(stream) == LINES:
+        frame = framing(stream)
+        if frame == DAMAGED:
+            context.rows.read += 1
+            yield self._rejected(UNREADABLE)
+            return
+        if frame == LINES:
             source = Lines(stream, start=context.offset, final=context.final)
             start = context.offset
         else:

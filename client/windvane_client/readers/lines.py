@@ -55,6 +55,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SURROGATE: Final = re.compile(rb"(?<!\\)((?:\\\\)*)\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _REPLACEMENT: Final = rb"\1\\ufffd"
 
+_ANY: Final = msgspec.json.Decoder(msgspec.Raw)
 T = TypeVar("T")
 
 
@@ -187,6 +188,16 @@ class LineDecoder(Generic[T]):
                     pass
                 raise Rejected(reason)
         raise Rejected("nul_byte" if b"\0" in line else "not_json")
+
+
+def mended(line: bytes) -> bytes:
+    """The line itself, unless only halves of surrogate pairs keep it from being JSON: then without them."""
+    if b"\\u" in line:
+        try:
+            _ANY.decode(line)
+        except msgspec.DecodeError:
+            return _SURROGATE.sub(_REPLACEMENT, line)
+    return line
 
 
 def without_id(place: int | str, raw: bytes | msgspec.Raw) -> str:

@@ -26,10 +26,10 @@ from windvane_client.readers.csv_rows import Table
 from windvane_client.readers.failures import error_class
 from windvane_client.readers.files import find_logs
 from windvane_client.readers.header import Fields
-from windvane_client.readers.lines import LineDecoder, Lines, Rejected, reject
+from windvane_client.readers.lines import UNREADABLE, LineDecoder, Lines, Rejected, reject
 from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
 from windvane_client.readers.times import micros
-from windvane_client.readers.values import LINES, TABLE, Values, embedded, framing
+from windvane_client.readers.values import DAMAGED, LINES, TABLE, Values, embedded, framing
 from windvane_privacy.catalogue import KINDS, OTHER, SYNTHETIC, UNKNOWN
 
 SOURCE: Final = "litellm"
@@ -74,6 +74,9 @@ class _File:
     def events(self, stream: BinaryIO) -> Iterator[AnyEvent]:
         context = self._context
         frame = framing(stream)
+        if frame == DAMAGED:
+            yield from self._unreadable()
+            return
         table = Table(stream, rows.CSV_COLUMNS, final=context.final) if frame == TABLE else None
         source: Table | Lines | Values
         if table is not None:
@@ -107,6 +110,11 @@ class _File:
             if name in cut:
                 cut[name] = msgspec.Raw(_json_of(str(cut[name])))
         return msgspec.json.encode(cut)
+
+    def _unreadable(self) -> Iterator[AnyEvent]:
+        self._context.rows.read += 1
+        reject(self._context.rows, UNREADABLE)
+        yield self._gap("rows_rejected")
 
     def _gap(self, what: str) -> Gap:
         key = self._ids.key("litellm/gap", f"{what}\0{self._context.file_key.hex()}\0{self._start}")

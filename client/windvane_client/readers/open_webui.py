@@ -22,11 +22,12 @@ from windvane_client.events import AnyEvent, Gap, Vote
 from windvane_client.readers import open_webui_rows as rows
 from windvane_client.readers.files import find_logs
 from windvane_client.readers.header import Fields
-from windvane_client.readers.lines import LineDecoder, Lines, Rejected, reject
+from windvane_client.readers.json_items import Items
+from windvane_client.readers.lines import UNREADABLE, LineDecoder, Lines, Rejected, reject
 from windvane_client.readers.open_webui_chats import chat_events
 from windvane_client.readers.protocol import ReadContext
 from windvane_client.readers.times import micros
-from windvane_client.readers.values import LINES, Values, framing
+from windvane_client.readers.values import DAMAGED, LINES, Values, framing
 from windvane_privacy.catalogue import KINDS, UNKNOWN
 
 SOURCE: Final = "open_webui"
@@ -67,7 +68,13 @@ class _File:
     def events(self, stream: BinaryIO) -> Iterator[AnyEvent]:
         context = self._context
         source: Lines | Values
-        if framing(stream) == LINES:
+        frame = framing(stream)
+        if frame == DAMAGED:
+            context.rows.read += 1
+            reject(context.rows, UNREADABLE)
+            yield self._gap("rows_rejected", "")
+            return
+        if frame == LINES:
             source = Lines(stream, start=context.offset, final=context.final)
             self._place = context.offset
         else:
@@ -97,7 +104,10 @@ class _File:
         try:
             found = _ITEM.decode(value).items
         except Rejected:
-            return None
+            # One damaged chat does not cost the others: they are told apart by their brackets.
+            apart = Items(value, b"items")
+            chats = [raw for raw, _ in apart]
+            return chats if apart.complete else None
         return None if found is None else [bytes(one) for one in found]
 
     def _gap(self, what: str, place: str) -> Gap:

@@ -27,6 +27,7 @@ from windvane_client.readers.lines import (
     UNREADABLE,
     LineDecoder,
     Rejected,
+    mended,
     plausible,
     reason_of,
     reject,
@@ -160,11 +161,11 @@ class _File:
                 if raw is not rows.NONE:
                     yield from self._groups(raw)
         elif top.hrTime is not rows.NONE or top.startTime is not rows.NONE:
-            yield from self._record(msgspec.Raw(value), None, is_span=top.startTime is not rows.NONE)
+            yield from self._record(msgspec.Raw(mended(value)), None, is_span=top.startTime is not rows.NONE)
         elif top.scopeMetrics is not rows.NONE:
             self._foreign()
         elif self._dialect:
-            yield from self._flat(msgspec.Raw(value))
+            yield from self._flat(msgspec.Raw(mended(value)))
         else:
             raise Rejected("missing_field")
 
@@ -245,10 +246,8 @@ class _File:
                 self._rows.foreign += 1
             else:
                 yield from self._dispatch(row)
-        except Rejected as error:
-            yield from self._rejected(error.reason, place, self._fresh)
-        except msgspec.DecodeError:
-            yield from self._rejected("wrong_type", place, self._fresh)
+        except NOT_READ as error:
+            yield from self._rejected(reason_of(error), place, self._fresh)
 
     def _place(self, place: str) -> str:
         return f"{self._context.file_key.hex()}:{place}"
@@ -282,7 +281,7 @@ class _File:
             end = None
         if start is None:
             raise Rejected("missing_field")
-        if not plausible(start // 1000, self._context.now):
+        if not all(plausible(one // 1000, self._context.now) for one in (start, end) if one is not None):
             raise Rejected("bad_time")
         failed = is_span and rows.failed(record)
         return Row(attrs, heads, dialect, name, is_span, start, end, rows.trace(record), failed, self._place(place))
@@ -322,9 +321,14 @@ class _File:
             return
         if name in row.attrs:
             facts.saw_conversation(self._context.ids.conv(row.dialect, session) if session else None)
+        try:
+            known = event(now)
+        except NOT_READ:
+            now.take_back()
+            raise
         if session:
             self._silence.heard(session, row)
-        if not event(now):
+        if not known:
             self._rows.unknown += 1
         elif self._fresh:
             yield from now.events()

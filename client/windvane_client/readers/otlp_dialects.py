@@ -46,8 +46,11 @@ def own_attributes(record: rows.Record) -> tuple[rows.Attributes, dict[str, byte
 
 
 def scope_name(scope: rows.Scope | None) -> str:
-    """Name of a scope; empty where it has none."""
-    name = rows.scalar(scope.name) if scope is not None else None
+    """Name of a scope; empty where it has none that can be read."""
+    try:
+        name = rows.scalar(scope.name) if scope is not None else None
+    except msgspec.DecodeError:
+        return ""
     return name if isinstance(name, str) else ""
 
 

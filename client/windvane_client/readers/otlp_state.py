@@ -11,7 +11,7 @@ Rules kept here:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from windvane_client.events import MAIN, AnyEvent, Gap, Tool
 from windvane_client.readers.header import Fields
@@ -121,6 +121,10 @@ class Session:
         self.families = set()
         self.errors = 0
 
+    def copy(self) -> Session:
+        """What is known now, for a row that turns out to be malformed."""
+        return replace(self, families=set(self.families), denied=dict(self.denied))
+
     def answered(self, family: str) -> None:
         """A model answered."""
         self.families.add(family)
@@ -148,7 +152,7 @@ class Pass:
         self.out: list[AnyEvent] = []
         """Events of the row that is being read."""
         self.row = Row({}, {}, "", "", False, None, None, "", False, "")
-        self.session = Session()
+        self.session = self._before = Session()
         self._sessions: dict[tuple[str, str], Session] = {}
         self._session_id = ""
         self._seq = 0
@@ -171,11 +175,17 @@ class Pass:
         person = self._person(row)
         self._session_id = session or ""
         self.session = self._session_of(row.dialect, session) if session else Session()
+        self._before = self.session.copy()
         conv = self.context.ids.conv(namespace, session) if session else None
         self._fields = self._header(row.dialect, person, conv)
         self._fields["ts"] = ts
         self._fields["client"] = client
         self._fields["kind_hint"] = self._kind(row.dialect, client)
+
+    def take_back(self) -> None:
+        """The row is rejected: its session is as it was before."""
+        if self._session_id:
+            self._sessions[self.row.dialect, self._session_id] = self._before
 
     def _header(self, dialect: str, person: bytes | None, conv: bytes | None) -> Fields:
         recorder = f"otlp/{dialect}"

@@ -24,26 +24,49 @@ _OUTSIDE: Final = re.compile(rb'["{}\[\]]')
 _ESCAPE: Final = re.compile(
     rb"\\(?:u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))"
 )
+_OBJECT: Final = re.compile(rb'\{[ \t]*"[^"]')
+"""How an object begins, outside a quoted column of a table: there its quotes are doubled."""
+_LINES_LOOKED_AT: Final = 8
 _PLAIN: Final = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"b": b"\b", b"f": b"\f"}
 
-LINES, VALUES, TABLE = "lines", "values", "table"
+LINES, VALUES, TABLE, DAMAGED = "lines", "values", "table", "damaged"
 
 
 def framing(stream: BinaryIO) -> str:
-    """How a file is framed, by its first line; the stream is left at its start. `table`: neither { nor [ begins it."""
+    """How a file is framed, by its first lines; the stream is left at its start. `table`: neither { nor [ begins it;
+    `damaged`: not even its first line can be read.
+
+    First lines that are damaged, as where a program cut its log, do not hide that objects follow, one a line.
+    """
     stream.seek(0)
+    seen: list[bytes] = []
     try:
-        head = stream.readline(_HEAD)
-        while head and head.removeprefix(_BOM).isspace():
-            head = stream.readline(_HEAD)
+        for _ in range(_LINES_LOOKED_AT):
+            seen.append(_written(stream))
     except (EOFError, OSError, zlib.error):
-        return LINES  # the damage is counted where the rows are read
+        if not seen:
+            return DAMAGED  # read once more, such a stream only says that it is at its end
     finally:
         stream.seek(0)
-    first = head.removeprefix(_BOM).strip()
-    if first[:1] == b"[" or first == b"{":
-        return VALUES
-    return LINES if first[:1] in (b"{", b"") else TABLE
+    first, *others = (*seen, *[b""] * (_LINES_LOOKED_AT - len(seen)))
+    object_follows = _OBJECT.match(others[0]) is not None
+    if first[:1] == b"[":
+        # An array with an element a line ends its lines with a comma.
+        return LINES if object_follows and first != b"[" and first[-1:] != b"," else VALUES
+    if first == b"{":
+        return LINES if object_follows else VALUES
+    return LINES if first[:1] in (b"{", b"") or any(map(_OBJECT.match, others)) else TABLE
+
+
+def _written(stream: BinaryIO) -> bytes:
+    """The next line that is not blank, or its beginning; empty at the end."""
+    line = stream.readline(_HEAD)
+    while line and line.removeprefix(_BOM).isspace():
+        line = stream.readline(_HEAD)
+    head = line
+    while len(line) == _HEAD and line[-1] != 10:
+        line = stream.readline(_HEAD)
+    return head.removeprefix(_BOM).strip() + (b"" if line is head else line.strip()[-1:])
 
 
 class Values:
@@ -65,6 +88,7 @@ class Values:
         held = bytearray()  # of the value that is being read; empty between values
         depth, base, in_string, length, at, first = 0, 0, False, 0, 0, True
         carried = b""
+        loose = False  # something stands between two values, in a part that was read before
         while True:
             try:
                 chunk = self._stream.read(_CHUNK)
@@ -101,9 +125,10 @@ class Values:
                         continue
                     first = False
                     if depth == base:
-                        if data[start : token.start()].strip(_BETWEEN):
+                        if loose or data[start : token.start()].strip(_BETWEEN):
                             self.problem = "not_json"
                             yield None, at + token.start()
+                        loose = False
                         start, length = token.start(), 0
                         held.clear()
                     depth += 1
@@ -119,13 +144,18 @@ class Values:
                         self.offset = at + pos
                         yield whole, self.offset
                     elif depth < base:
-                        base, first, start = 0, True, pos
+                        if loose or data[start : token.start()].strip(_BETWEEN):
+                            self.problem = "not_json"
+                            yield None, at + token.start()
+                        base, first, start, loose = 0, True, pos, False
             if depth > base:
                 length += len(data) - start
                 if length <= self._limit:
                     held += data[start:]
+            else:
+                loose = loose or bool(data[start:].strip(_BETWEEN))
             at += len(data)
-        if (depth > base or in_string) and self._final:
+        if (depth > base or in_string or loose) and self._final:
             self.problem, self.cut = "truncated", True
             yield None, at + len(carried)
         if depth <= base:
