@@ -79,9 +79,8 @@ class _Transcript:
         self._now = Pass(context, self._head)
         self._threads: dict[tuple[str | None, str | None], Thread] = {}
         self._thread = Thread()
-        self._facts_of: tuple[object, ...] = ()
+        self._told: set[tuple[object, ...]] = set()
         self._program: tuple[object, ...] = ()
-        self._types: set[str | None] = set()
         self._latest = context.now + DAY
 
     def events(self, stream: BinaryIO) -> Iterator[AnyEvent]:
@@ -103,7 +102,7 @@ class _Transcript:
                 reason = reason_of(error)
                 self._rejected("truncated" if lines.cut and reason == "not_json" else reason)
             now.start = end
-            if fresh:
+            if fresh and now.out:
                 yield from now.out
         context.offset = max(lines.offset, counted)
 
@@ -130,10 +129,11 @@ class _Transcript:
         now = self._now
         side = row.isSidechain is True or row.agentId is not None or row.isSidechain == "true"
         # Rows of one program follow each other: what only depends on these fields is settled once.
-        facts = (row.sessionId, row.version)
-        if facts != self._facts_of or kind not in self._types:
-            self._facts_of = facts
-            self._types.add(kind)
+        facts = (kind, row.sessionId, row.version)
+        if facts not in self._told:
+            if len(self._told) >= _MAX_THREADS:
+                self._told.clear()
+            self._told.add(facts)
             self._facts(row)
         if kind not in rows.IGNORED:
             program = (row.sessionId, row.version, row.entrypoint, row.sessionKind, row.agentId, side)

@@ -62,15 +62,14 @@ def _tool_result(now: Pass, row: rows.Row, thread: Thread, block: rows.Block) ->
         outcome = _error_result(now, row, block)
     if block.tool_use_id in thread.blocked:
         outcome = "hook_block"
-    now.out.append(
-        Tool(
-            **now.head.tool(block.tool_use_id),
-            family=UNKNOWN,
-            tool_class="unknown",
-            outcome=outcome,
-            result_ts=now.head.ts,
-        )
-    )
+    now.out.append(tool_result(now, block.tool_use_id, outcome))
+
+
+def tool_result(now: Pass, tool: str, outcome: str) -> Tool:
+    """The result of a tool call; the call's own event names the tool and who asked for it."""
+    result = now.head.tool(tool)
+    result.family, result.tool_class, result.outcome, result.result_ts = UNKNOWN, "unknown", outcome, now.head.ts
+    return result
 
 
 def _error_result(now: Pass, row: rows.Row, block: rows.Block) -> str:
