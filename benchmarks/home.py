@@ -98,7 +98,9 @@ class _Session:
 
     def prompt(self) -> None:
         text = self._filler.text(160, 1.2)
-        self._row("user", f'"message":{{"role":"user","content":"{text}"}},"promptSource":"typed","permissionMode":"default"')
+        self._row(
+            "user", f'"message":{{"role":"user","content":"{text}"}},"promptSource":"typed","permissionMode":"default"'
+        )
         self.wait(2)
 
     def _answer(self, model: str, blocks: list[str], stop: str) -> None:
@@ -158,7 +160,9 @@ class _Session:
         for _ in range(int(self._rng.lognormvariate(1.6, 0.8))):
             self.step(model)
         if self._rng.random() < 0.1:
-            self._row("user", '"message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}')
+            self._row(
+                "user", '"message":{"role":"user","content":[{"type":"text","text":"[Request interrupted by user]"}]}'
+            )
             return
         self._answer(model, [self._said()], '"end_turn"')
         self._row("system", '"subtype":"turn_duration","durationMs":4000')

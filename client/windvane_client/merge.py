@@ -62,10 +62,27 @@ def pack(event: AnyEvent) -> bytes:
     return _encode((_NUMBERED[type(event)][1], *_astuple(event)))
 
 
-def number_and_bytes(event: AnyEvent) -> tuple[int, bytes]:
-    """`kind_number` and `pack` at once."""
+Copy = tuple[bytes, int, bytes, bytes, int, int, bytes]
+"""A row of the store: person (or nothing), number of the kind, key, conversation (or nothing), time, reading order, and
+`pack`."""
+NOBODY = b""
+
+
+def copy_of(event: AnyEvent) -> Copy:
+    """What the store keeps of one event."""
     number, name = _NUMBERED[type(event)]
-    return number, _encode((name, *_astuple(event)))
+    ts = event.ts
+    return (
+        event.person or NOBODY, number, event.key, event.conv or b"", NO_TIME if ts is None else ts, event.seq,
+        _encode((name, *_astuple(event))),
+    )  # fmt: skip
+
+
+def event_of(copy: Copy) -> AnyEvent:
+    """The event of a copy, of the kind's own type."""
+    kind = KINDS[copy[1]]
+    event: AnyEvent = kind(**msgspec.structs.asdict(unpack(copy[-1])))
+    return event
 
 
 def unpack(raw: bytes) -> AnyEvent:

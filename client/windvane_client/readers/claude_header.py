@@ -158,7 +158,7 @@ class Header:
             blank = self._blank(kind)
         fields = self._fields
         seq = fields["seq"] = fields["seq"] + 1
-        event = blank.__copy__()
+        event: _FREQUENT = blank.__copy__()  # type: ignore[attr-defined]
         event.key, event.row, event.seq, event.ts, event.parent = key, row, seq, fields["ts"], fields["parent"]
         return event
 
