@@ -122,6 +122,8 @@ class SampleFacts:
 
     def absorb(self, later: SampleFacts) -> None:
         """Add what a later file of the same sample told, as if one object had collected over both."""
+        if later.source.startswith(f"{self.source}/"):
+            self.source = later.source  # the first dialect that a row told names the sample
         for name in ("any_row", "any_call_row", "any_prompt_row", "any_tool_row", "any_vote_row", "failures_hidden"):
             setattr(self, name, getattr(self, name) or getattr(later, name))
         for name in ("conversations", "persons"):
