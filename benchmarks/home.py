@@ -2,7 +2,7 @@
 """A made-up Claude Code home of any size, shaped like recorded sessions.
 
 Rules kept here:
-* sizes follow recorded sessions: rows of 2 KB on average, half of them below 1 KB, one in ten above 4 KB; a tool result
+* sizes follow recorded sessions: rows of 2 KB on average, half of them below 1 KB, one in ten above 3 KB; a tool result
   is written twice (`content` and `toolUseResult`), a third of the rows are progress, snapshots and other rows that are
   not read;
 * what costs a reader work is there too: answers of several rows, parallel tools, retries, model changes, interrupts,
@@ -127,7 +127,7 @@ class _Session:
             blocks.append(self._said())
         used = [(self._id("toolu_"), rng.choice(_TOOLS)) for _ in range(2 if rng.random() < 0.12 else 1)]
         blocks += [
-            f'{{"type":"tool_use","id":"{tool}","name":"{name}","input":{{"command":"{fill.text(150, 1.4)}"}}}}'
+            f'{{"type":"tool_use","id":"{tool}","name":"{name}","input":{{"command":"{fill.text(190, 1.7)}"}}}}'
             for tool, name in used
         ]
         self._answer(model, blocks, "null")
@@ -136,7 +136,7 @@ class _Session:
                 self._row("progress", f'"data":{{"type":"hook_progress","hookEvent":"PostToolUse","command":'
                           f'"{fill.text(60, 0.5)}"}},"toolUseID":"{tool}"', linked=False)  # fmt: skip
             failed = rng.random() < 0.06
-            text = rng.choice(_ERRORS) if failed else fill.text(560, 1.5)
+            text = rng.choice(_ERRORS) if failed else fill.text(700, 1.5)
             self.wait(rng.expovariate(0.2))
             self._row(
                 "user",
@@ -217,4 +217,18 @@ def write_home(home: Path, megabytes: float, seed: int = 1) -> Path:
             side.turn(rng.choice(_MODELS))
             written += side.save(project / session.id / "subagents" / f"agent-{agent}.jsonl")
         written += session.save(project / f"{session.id}.jsonl")
+    return folder
+
+
+def write_dense_home(home: Path, megabytes: float, seed: int = 1) -> Path:
+    """The demo's transcripts of one person: rows of 0.5 KB and a piece of work every five rows."""
+    from windvane.demo.claude_logs import write_person
+    from windvane.demo.world import Quarter, people_of, plan_work
+
+    rng = random.Random(seed)
+    person = people_of(0, 1, seed)[0]
+    quarter = Quarter.before(_END)
+    folder = home / ".claude" / "projects"
+    while sum(path.stat().st_size for path in folder.rglob("*.jsonl")) < megabytes * 1_000_000:
+        write_person(home, person, plan_work(person, quarter, rng), rng)
     return folder
