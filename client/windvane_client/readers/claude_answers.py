@@ -20,6 +20,7 @@ from windvane_client.readers.lines import Rejected
 from windvane_privacy.catalogue import SYNTHETIC
 
 _PLAN_TOOLS = frozenset({"EnterPlanMode", "ExitPlanMode"})
+_blocks = rows.BLOCKS.decode
 
 
 def answer(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
@@ -32,7 +33,7 @@ def answer(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
     message = row.message
     if message is None:
         raise Rejected("missing_field")
-    if rows.truth(row.isApiErrorMessage):
+    if row.isApiErrorMessage and rows.truth(row.isApiErrorMessage):
         _gave_up(now, row, thread, message)
         return
     context = now.context
@@ -55,12 +56,12 @@ def answer(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
             now.emit_plan(thread, now.row_id(row))
     route = "subagent" if side else thread.route(family)
     shown = (key, family, route)
-    now.head.parent(above)
+    now.head.parent = above
     if thread.shown != shown:
         thread.shown = shown
         now.out.append(now.head.call(key, family, route))
     thread.answered(key, above, family, direct=route == "direct")
-    now.head.parent(key)
+    now.head.parent = key
     for index, block in enumerate(blocks):
         if block.type == "tool_use":
             _tool_use(now, row, thread, block, index, key, family, side)
@@ -77,7 +78,7 @@ def content_blocks(content: msgspec.Raw) -> list[rows.Block]:
     """
     first = memoryview(content)[0]
     if first == rows.LIST:
-        return rows.BLOCKS.decode(content)
+        return _blocks(content)
     if first != rows.STRING:
         raise Rejected("wrong_type")
     return []

@@ -44,6 +44,11 @@ class Header:
         self._call: tuple[str, bytes] = ("", _NO_KEY)
         self._tools: dict[str, bytes] = {}
         self._blanks: dict[type, Call | Tool | TurnEnd] = {}
+        self.ts: int | None = None
+        """Time of the row (µs UTC). A row without time takes none, not the one before."""
+        self.parent: bytes | None = None
+        """The nearest prompt or call above the row."""
+        self._seq = 0
         self.row_mode = ("unknown", "")
         """(mode, evidence) that the row declares for its conversation, whatever its turn declares."""
         project = context.ids.project(source, context.log_dir) if context.log_dir else None
@@ -66,11 +71,6 @@ class Header:
             row=None,
         )
 
-    @property
-    def ts(self) -> int | None:
-        """Time of the row (µs UTC)."""
-        return self._fields["ts"]
-
     def conversation(self, session: str) -> bytes:
         """Keyed id of a session."""
         known = self._sessions.get(session)
@@ -79,11 +79,6 @@ class Header:
                 self._sessions.clear()
             known = self._sessions[session] = self._ids.conv("claude_code", session)
         return known
-
-    def at(self, ts: int | None) -> None:
-        """Start a row. A row without time takes none, not the one before."""
-        self._fields["ts"] = ts
-        self._fields["parent"] = None
 
     def program(self, row: rows.Row, thread: str) -> None:
         """What the session, version and program of the row say."""
@@ -129,10 +124,6 @@ class Header:
         self._fields["mode"], self._fields["mode_evidence"] = mode, evidence
         self._blanks.clear()
 
-    def parent(self, node: bytes | None) -> None:
-        """The nearest prompt or call above the row."""
-        self._fields["parent"] = node
-
     def key(self, namespace: str, raw: str) -> bytes:
         """Keyed id of an event. The rows of one answer follow each other, so the last call's is remembered."""
         if namespace != CALL:
@@ -143,9 +134,9 @@ class Header:
 
     def _with(self, key: bytes, row: bytes | None) -> Fields:
         fields = self._fields
-        fields["seq"] += 1
-        fields["key"] = key
-        fields["row"] = row
+        self._seq += 1
+        fields["ts"], fields["seq"], fields["parent"] = self.ts, self._seq, self.parent
+        fields["key"], fields["row"] = key, row
         return fields
 
     def of(self, namespace: str, raw: str) -> Fields:
@@ -156,10 +147,9 @@ class Header:
         blank = self._blanks.get(kind)
         if not isinstance(blank, kind):
             blank = self._blank(kind)
-        fields = self._fields
-        seq = fields["seq"] = fields["seq"] + 1
+        self._seq += 1
         event: _FREQUENT = blank.__copy__()  # type: ignore[attr-defined]
-        event.key, event.row, event.seq, event.ts, event.parent = key, row, seq, fields["ts"], fields["parent"]
+        event.key, event.row, event.seq, event.ts, event.parent = key, row, self._seq, self.ts, self.parent
         return event
 
     def _blank(self, kind: type[_FREQUENT]) -> _FREQUENT:

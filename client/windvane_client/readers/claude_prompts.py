@@ -29,6 +29,10 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
         raise Rejected("missing_field")
     content = row.message.content
     blocks = content_blocks(content)
+    if len(blocks) == 1 and blocks[0].type == "tool_result":  # nine user rows of ten
+        now.link(row)
+        _tool_result(now, row, thread, blocks[0])
+        return
     results = [block for block in blocks if block.type == "tool_result"] if blocks else blocks
     texts = [block.text for block in blocks if block.type == "text"] if blocks else [content]
     head = peek(texts[0]) if texts else b""
@@ -42,8 +46,7 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
         now.link(row)
         now.out.append(TurnEnd(**now.head.of("claude_code/end", now.row_id(row)), how="interrupted"))
         return
-    hidden = rows.truth(row.isMeta) or rows.truth(row.isCompactSummary) or rows.truth(row.isVisibleInTranscriptOnly)
-    if results or side or hidden:
+    if results or side or _hidden(row):
         now.link(row)
     elif head.startswith(rows.COMMANDS) and row.promptSource not in ("sdk", "system"):
         command(now, row, thread, head, local=False)
@@ -54,13 +57,17 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
         _prompt(now, row, thread, head)
 
 
+def _hidden(row: rows.Row) -> bool:
+    return any(map(rows.truth, (row.isMeta, row.isCompactSummary, row.isVisibleInTranscriptOnly)))
+
+
 def _tool_result(now: Pass, row: rows.Row, thread: Thread, block: rows.Block) -> None:
     if block.tool_use_id is None:
         raise Rejected("missing_field")
     outcome = "ok"
-    if rows.truth(block.is_error):
+    if block.is_error and rows.truth(block.is_error):
         outcome = _error_result(now, row, block)
-    if block.tool_use_id in thread.blocked:
+    if thread.blocked and block.tool_use_id in thread.blocked:
         outcome = "hook_block"
     now.out.append(tool_result(now, block.tool_use_id, outcome))
 
@@ -96,7 +103,7 @@ def command(now: Pass, row: rows.Row, thread: Thread, head: bytes, *, local: boo
         now.link(row)
     else:
         key = now.head.key(ROW, now.row_id(row))
-        now.head.parent(now.above(row))
+        now.head.parent = now.above(row)
         now.links.add(row.uuid, key)
         typed = rows.PROMPT_SOURCES.get(row.promptSource or "") in ("human", "queued")
         thread.command_mode = ("interactive", "promptSource") if typed else None
@@ -128,7 +135,7 @@ def _prompt(now: Pass, row: rows.Row, thread: Thread, head: bytes) -> None:
     key = now.head.key(ROW, now.row_id(row))
     above = now.above(row)
     now.links.add(row.uuid, key)
-    now.head.parent(above)
+    now.head.parent = above
     now.emit_plan(thread, now.row_id(row))
     now.out.append(Prompt(**now.head.node(key), origin=origin))
 
