@@ -87,7 +87,7 @@ class EventStore:
         """A private store on disk that disappears with the process (SQLite's own temporary file)."""
         store = cls(_connect(""))
         # Not OFF: a file that fails must be taken back. It keeps pages from before a transaction, so it stays small.
-        store._db.executescript("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;" + SCHEMA)
+        store._db.executescript("PRAGMA page_size=16384; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;" + SCHEMA)
         store._db.execute("INSERT INTO facts VALUES ('format', ?)", (str(FORMAT),))
         return store
 
@@ -271,7 +271,7 @@ class EventStore:
         """One person's conversations (None: events of nobody), one in memory at a time, in order of `conv`."""
         self._join()
         cursor = self._db.execute(
-            f"SELECT joined.conv, {BODY}, joined.links FROM {FROM_JOINED} WHERE joined.person = ? "
+            f"SELECT joined.conv, {BODY}, merged.links FROM {FROM_JOINED} WHERE joined.person = ? "
             "ORDER BY joined.conv, joined.ts, joined.seq, joined.kind, joined.key",
             (person or NOBODY,),
         )
