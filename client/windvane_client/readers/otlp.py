@@ -321,7 +321,7 @@ class _File:
             self._rows.read -= 1
             return
         if name in row.attrs:
-            facts.saw_conversation(self._context.ids.conv(row.dialect, session) if session else None)
+            facts.saw_conversation(now.conversation(row.dialect, session) if session else None)
         if session:
             self._silence.heard(session, row)
         if not event(now):
@@ -341,7 +341,7 @@ class _File:
         names = otlp_spans.session_names(row.dialect)
         session = row.text(*names)
         if any(name in row.attrs for name in names):
-            facts.saw_conversation(self._context.ids.conv("otlp", session) if session else None)
+            facts.saw_conversation(self._now.conversation("otlp", session) if session else None)
         if not row.trace:
             yield from self._emit(row, what, session, self._fresh)
             return
