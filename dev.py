@@ -37,7 +37,7 @@ JOBS: dict[str, tuple[str, list[str], list[list[str]]]] = {
         [["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"], ["lint-imports"]],
     ),
     "slow": ("the long suites", EVERYTHING, [["pytest", "-m", "slow", "-q", "-p", "no:randomly", "--timeout", "1800"]]),
-    "bench": ("the benchmarks", EVERYTHING, [["python", "benchmarks/pipeline.py"]]),
+    "bench": ("the benchmarks", EVERYTHING, [["python", "benchmarks/readers.py"]]),
     "docs": ("the tests of the documentation", EVERYTHING, [["pytest", "-q", "tests/house"]]),
 }
 

@@ -18,7 +18,7 @@ from windvane.terminal import err, utc_now
 from windvane_privacy.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from windvane_client.collect import CollectReport, Progress
+    from windvane_client.collect_files import CollectReport, Progress
     from windvane_client.settings import LogFolder
 
 HERE = Path("windvane-member")

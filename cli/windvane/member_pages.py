@@ -33,7 +33,7 @@ from windvane_privacy.submission import envelope_fields
 
 if TYPE_CHECKING:
     from windvane_client.agreement import Agreement
-    from windvane_client.collect import CollectReport
+    from windvane_client.collect_files import CollectReport
     from windvane_privacy.ledger import Ledger
 
 SIGNAL_WORDS = {

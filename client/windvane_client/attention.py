@@ -47,6 +47,23 @@ class Warn:
 
 
 @dataclass(slots=True)
+class Told:
+    """`Noticed` of one file in plain values, for the process that asked for it."""
+
+    counts: list[tuple[str, str, int]] = field(default_factory=list)
+    """(name of a counter of calls, source, calls)."""
+    prompts: list[tuple[str, str, int]] = field(default_factory=list)
+    votes: list[tuple[str, bool, int]] = field(default_factory=list)
+    families: list[str] = field(default_factory=list)
+    people: list[bytes] = field(default_factory=list)
+    nobody: int = 0
+    sessions: list[tuple[str, bytes, int]] = field(default_factory=list)
+
+
+_OF_CALLS: Final = ("calls", "loose", "unlisted", "no_attempts")
+
+
+@dataclass(slots=True)
 class Noticed:
     """What reading noticed, by source. `people`: who was seen; `nobody`: events of nobody that people.toml names."""
 
@@ -104,6 +121,34 @@ class Noticed:
             known = self.sessions[source]
             if event.conv in known or len(known) < _MAX_SESSIONS:
                 known[event.conv] = known.get(event.conv, 0) + 1
+
+    def told(self) -> Told:
+        """What was noticed, in plain values."""
+        return Told(
+            [(name, source, n) for name in _OF_CALLS for source, n in getattr(self, name).items()],
+            [(source, mode, n) for (source, mode), n in self.prompts.items()],
+            [(source, named, n) for (source, named), n in self.votes.items()],
+            sorted(self.families),
+            sorted(self.people),
+            self.nobody,
+            [(source, conv, n) for source, known in self.sessions.items() for conv, n in known.items()],
+        )
+
+    def absorb(self, told: Told) -> None:
+        """Add what another file told."""
+        for name, source, n in told.counts:
+            getattr(self, name)[source] += n
+        for source, mode, n in told.prompts:
+            self.prompts[source, mode] += n
+        for source, named, n in told.votes:
+            self.votes[source, named] += n
+        self.families.update(told.families)
+        self.people.update(told.people)
+        self.nobody += told.nobody
+        for source, conv, n in told.sessions:
+            known = self.sessions[source]
+            if conv in known or len(known) < _MAX_SESSIONS:
+                known[conv] = known.get(conv, 0) + n
 
     def without_session(self, source: str) -> int:
         """Calls that no session id joins to another one."""

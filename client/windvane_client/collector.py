@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import secrets
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,10 +27,12 @@ from typing import BinaryIO
 
 import msgspec
 
-from windvane_client.collect import CollectReport, CollectSetup, Progress, read_logs
+from windvane_client.collect import CollectSetup, read_logs
+from windvane_client.collect_files import CollectReport, Progress
 from windvane_client.collector_file import CollectorFile, read_collector_file
-from windvane_client.events import AnyEvent, Rows
+from windvane_client.events import Rows
 from windvane_client.ids import FirstStepIds
+from windvane_client.merge import Copy, event_of
 from windvane_client.people import parse_people
 from windvane_client.readers.collected import PREFIX
 from windvane_client.readers.collected_rows import header, line
@@ -159,18 +161,16 @@ class _RowFile:
         self._number = number
         self._file: BinaryIO | None = None
 
-    def add(self, events: Iterable[AnyEvent]) -> int:
-        added = 0
-        for event in events:
-            row = line(event)
+    def add_copies(self, copies: Sequence[Copy]) -> int:
+        for copy in copies:
+            row = line(event_of(copy))
             try:
                 if self._file is None:
                     self._file = self._begin()
                 self._file.write(row)
             except OSError as error:
                 raise _Unwritten from error
-            added += 1
-        return added
+        return len(copies)
 
     def _begin(self) -> BinaryIO:
         # Readable to the group: the agent may run under another account. Who else may read is the folder's business.

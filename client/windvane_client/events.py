@@ -47,7 +47,7 @@ GAPS = (
 )  # fmt: skip
 
 
-class Event(msgspec.Struct, kw_only=True, tag_field="k", omit_defaults=True):
+class Event(msgspec.Struct, kw_only=True, tag_field="k", omit_defaults=True, gc=False):
     """Header of every event. `seq` is the reading order inside a file: order is (ts, parent link, seq)."""
 
     source: str

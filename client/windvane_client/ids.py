@@ -74,6 +74,8 @@ class FirstStepIds:
         if len(k_collect) != K_ORG_BYTES:
             raise ConfigurationError("The key of the keyed ids has not 32 bytes.")
         self._first = k_collect
+        self.made_of: tuple[bytes, int | None] = (k_collect, None)
+        """What `ids_of` makes the same ids from, in another process of this machine. As secret as the key."""
         self._people = people
         self._persons: dict[str, bytes] = {}
         self._hashes: dict[tuple[bytes, str | None], KeyedHash] = {}
@@ -150,6 +152,7 @@ class KeyedIds(FirstStepIds):
 
     def __init__(self, key: bytes, people: People, *, number: int = 1) -> None:
         super().__init__(collect_key(key, number), people)
+        self.made_of = key, number
         # Pseudonyms go through the first k_collect for ever, whichever is in force.
         self._lasting = KeyedHash(collect_key(key, 1), PERSON + b"\0")
         self._number = number
@@ -191,6 +194,12 @@ def collect_key(k_org: bytes, number: int = 1) -> bytes:
         raise ConfigurationError("Collector keys are numbered from 1.")
     info = COLLECT if number == 1 else COLLECT + f"/{number}".encode()
     return HKDF(algorithm=SHA256(), length=K_ORG_BYTES, salt=None, info=info).derive(k_org)
+
+
+def ids_of(made_of: tuple[bytes, int | None], people: People) -> FirstStepIds:
+    """The ids whose `made_of` this is."""
+    key, number = made_of
+    return FirstStepIds(key, people) if number is None else KeyedIds(key, people, number=number)
 
 
 def _bytes(raw: str) -> bytes:

@@ -13,6 +13,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, Union
 
 import msgspec
@@ -41,6 +42,8 @@ NO_TIME = 2**63 - 1
 """Sorts an event without a time behind all others."""
 
 _NO_RESULT = ("no_result", None)
+_NOT_OF_A_RESULT = ("unknown", "unknown", "unknown", None)
+_SAME = attrgetter("thread", "mode", "kind_hint", "client")
 
 # The same structs as arrays: a third of the size on disk. `msgspec.structs.astuple` writes what these read.
 _ROWS = tuple(
@@ -62,10 +65,27 @@ def pack(event: AnyEvent) -> bytes:
     return _encode((_NUMBERED[type(event)][1], *_astuple(event)))
 
 
-def number_and_bytes(event: AnyEvent) -> tuple[int, bytes]:
-    """`kind_number` and `pack` at once."""
+Copy = tuple[bytes, int, bytes, bytes, int, int, bytes]
+"""A row of the store: person (or nothing), number of the kind, key, conversation (or nothing), time, reading order, and
+`pack`."""
+NOBODY = b""
+
+
+def copy_of(event: AnyEvent) -> Copy:
+    """What the store keeps of one event."""
     number, name = _NUMBERED[type(event)]
-    return number, _encode((name, *_astuple(event)))
+    ts = event.ts
+    return (
+        event.person or NOBODY, number, event.key, event.conv or b"", NO_TIME if ts is None else ts, event.seq,
+        _encode((name, *_astuple(event))),
+    )  # fmt: skip
+
+
+def event_of(copy: Copy) -> AnyEvent:
+    """The event of a copy, of the kind's own type."""
+    kind = KINDS[copy[1]]
+    event: AnyEvent = kind(**msgspec.structs.asdict(unpack(copy[-1])))
+    return event
 
 
 def unpack(raw: bytes) -> AnyEvent:
@@ -88,6 +108,8 @@ def merge(copies: Sequence[bytes]) -> tuple[AnyEvent, list[tuple[bytes, bytes | 
     """One event from the packed, distinct copies of one (person, kind, key), and (row, parent) of every copy: a merged
     event still stands for all its log rows. At least one copy."""
     ordered = [event for _, _, _, event in sorted(map(_placed, copies))]
+    if len(ordered) == 2 and _one_call(ordered[0], ordered[1]):
+        return ordered[0], []
     links: dict[bytes, bytes | None] = {}
     for event in ordered:
         # Several log rows of one answer have one id here: a link to itself only says "the row before".
@@ -127,6 +149,19 @@ def merge(copies: Sequence[bytes]) -> tuple[AnyEvent, list[tuple[bytes, bytes | 
         for name in type(first).__mro__[1].__annotations__:
             setattr(first, name, getattr(last, name))
     return first, sorted(links.items())
+
+
+def _one_call(first: AnyEvent, last: AnyEvent) -> bool:
+    """Merge a tool call into its result where they differ in nothing but what each alone can know: most of all merges
+    are this one. False, and nothing done, for everything else."""
+    if not isinstance(first, Tool) or not isinstance(last, Tool) or first.row is not None or last.row is not None:
+        return False
+    if (last.family, last.tool_class, last.origin, last.call) != _NOT_OF_A_RESULT or _SAME(first) != _SAME(last):
+        return False
+    if last.result_ts is None or last.outcome == "no_result" or (first.outcome, first.result_ts) != _NO_RESULT:
+        return False
+    first.outcome, first.result_ts = last.outcome, last.result_ts
+    return True
 
 
 def _placed(raw: bytes) -> tuple[int, int, bytes, AnyEvent]:

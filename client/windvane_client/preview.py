@@ -3,7 +3,7 @@
 
 Rules kept here:
 * nothing is written but the temporary store, no connection is opened, no noise is drawn;
-* files are read one after the other into the store: memory is flat in the size of the logs;
+* files go into the store one after the other: memory is flat in the size of the logs;
 * every file is read, or refused with a reason: never silently skipped;
 * while a round is open only rows are shown, no outcome, vote or cell;
 * with several people, a summary of fewer than `LEAST_PEOPLE` shows no outcome.
@@ -11,19 +11,22 @@ Rules kept here:
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 from windvane_client.attention import Noticed
 from windvane_client.capabilities import capability, together
 from windvane_client.coverage import LEAST_PEOPLE, Coverage, take
-from windvane_client.events import AnyEvent, Gap, Rows
+from windvane_client.events import Rows
 from windvane_client.evidence import micros
+from windvane_client.file_reading import FileRead, Reading, Task, Unread, settings_of
+from windvane_client.file_workers import read_files
 from windvane_client.observed import ALL_TIME, Observed, summary
 from windvane_client.people import staff_id_text
 from windvane_client.preview_setup import Setup
@@ -38,15 +41,11 @@ from windvane_client.preview_sources import (
     recognise,
     usual_roots,
 )
-from windvane_client.readers import MACHINE_SOURCES, SampleFacts, context_for, gemini_cli, reader
+from windvane_client.readers import MACHINE_SOURCES, SampleFacts, gemini_cli, reader
 from windvane_client.readers.cline_files import beside_task, session_of
-from windvane_client.readers.files import find_logs, open_log, packed_logs
+from windvane_client.readers.files import find_logs, packed_logs
 from windvane_client.signals import Totals, read_person
 from windvane_client.store import EventStore
-from windvane_client.tool_classes import ToolClasses
-from windvane_privacy.errors import ConfigurationError
-
-_BATCH = 4096
 
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes to read)."""
@@ -180,91 +179,61 @@ def read(
     each: bool = False,
     progress: Progress | None = None,
     noticed: Noticed | None = None,
+    workers: int | None = None,
 ) -> None:
-    """Read every sample into `store` and count what its reader saw. `each`: also sum up each sample by itself.
-    `noticed`: filled with what may need a person."""
-    todo = [(sample, path) for sample in samples if sample.refused is None for path in sample.files]
-    total = sum(_size(path) for _, path in todo)
-    done = 0
-    for sample in samples:
-        if sample.refused is not None:
-            continue
-        with ExitStack() as stack:
-            own = stack.enter_context(EventStore.temporary()) if each else None
-            for path in sample.files:
-                start, size = done, _size(path)
+    """Read every sample into `store` and count what its reader saw. `each`: also sum up each sample by itself;
+    `noticed`: filled with what may need a person; `workers`: as for `read_files`."""
+    todo = [(sample, path, _size(path)) for sample in samples if sample.refused is None for path in sample.files]
+    total, done = sum(size for _, _, size in todo), 0
+    ids = setup.ids
+    settings = settings_of(ids, setup.people, setup.catalogue, setup.aliases, setup.rules, now=micros(now), final=True)
+    tasks = (Task(os.fsencode(path), sample.source or "", sample.person, 0, size) for sample, path, size in todo)
+    with closing(read_files(Reading(settings, ids, setup.catalogue), tasks, workers=workers)) as files:
+        sizes = iter(todo)
+        for sample in samples:
+            if sample.refused is not None:
+                continue
+            with ExitStack() as stack:
+                own = stack.enter_context(EventStore.temporary()) if each else None
+                for _, _, size in islice(sizes, len(sample.files)):
 
-                def at(position: int, start: int = start, size: int = size) -> None:
-                    if progress is not None:
-                        progress(start + min(position, size), total)
+                    def at(position: int, start: int = done, size: int = size) -> None:
+                        if progress is not None:
+                            progress(start + min(position, size), total)
 
-                _read_file(sample, path, store, own, setup, micros(now), at, noticed or Noticed())
-                done += size
-                at(size)
-            if sample.files and sample.unreadable == len(sample.files):
-                sample.refused = UNREADABLE
-            elif own is not None:
-                sample.observed, sample.missing = summed(own, [sample], setup, now)
+                    _store_file(sample, next(files), store, own, at, noticed or Noticed())
+                    done += size
+                    at(size)
+                if sample.files and sample.unreadable == len(sample.files):
+                    sample.refused = UNREADABLE
+                elif own is not None:
+                    sample.observed, sample.missing = summed(own, [sample], setup, now)
 
 
-def _read_file(
+def _store_file(
     sample: Sample,
-    path: Path,
+    file: FileRead,
     store: EventStore,
     own: EventStore | None,
-    setup: Setup,
-    now: int,
     progress: Callable[[int], None],
     noticed: Noticed,
 ) -> None:
-    context = context_for(path, ids=setup.ids, catalogue=setup.catalogue, now=now, facts=sample.facts)
-    context.machine_person = sample.person
-    context.final = True
-    context.aliases = setup.aliases
-    context.kind_rule = setup.rules.kind_rule
-    context.key_mode = setup.rules.key_mode
-    context.skip_agent = setup.rules.skips_agent
-    context.tools = ToolClasses(setup.rules.tools)
-    context.tool_markers = setup.rules.tool_markers
-    context.scores = setup.rules.scores
-    gaps: Counter[str] = Counter()
     try:
-        with open_log(path) as stream, store.transaction():
-            events = noticed.watch(reader(sample.source or "").read(stream, context))
-            events = _watched(events, gaps, stream, progress)
-            if own is None:
-                store.add(events)
-            else:
-                with own.transaction():
-                    own.add(_copied(events, store))
-    except (OSError, EOFError, ConfigurationError):
+        with store.transaction(), nullcontext() if own is None else own.transaction():
+            for batch in file.batches():
+                store.add_copies(batch.copies)
+                if own is not None:
+                    own.add_copies(batch.copies)
+                progress(batch.position)
+    except Unread:
         # Gone, or its rights changed, since it was found: counted, and the others are read.
         sample.unreadable += 1
         return
-    add_rows(sample.rows, context.rows)
-    sample.gaps.update(gaps)
-
-
-def _watched(
-    events: Iterator[AnyEvent], gaps: Counter[str], stream: BinaryIO, progress: Callable[[int], None]
-) -> Iterator[AnyEvent]:
-    for number, event in enumerate(events):
-        if isinstance(event, Gap):
-            gaps[event.what] += 1
-        if number % _BATCH == 0:
-            progress(stream.tell())
-        yield event
-
-
-def _copied(events: Iterator[AnyEvent], other: EventStore) -> Iterator[AnyEvent]:
-    batch: list[AnyEvent] = []
-    for event in events:
-        batch.append(event)
-        if len(batch) >= _BATCH:
-            other.add(batch)
-            batch.clear()
-        yield event
-    other.add(batch)
+    told = file.done
+    add_rows(sample.rows, told.rows)
+    sample.facts.absorb(told.facts)
+    sample.gaps.update(told.gaps)
+    noticed.absorb(told.noticed)
 
 
 def _size(path: Path) -> int:

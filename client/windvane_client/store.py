@@ -16,22 +16,21 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass, field, replace
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Self
 
 from windvane_client.events import AnyEvent, Prompt, Rows
-from windvane_client.merge import KIND_NAMES, KIND_NUMBER, NO_TIME, number_and_bytes, unpack
+from windvane_client.merge import KIND_NAMES, KIND_NUMBER, NOBODY, Copy, copy_of, unpack
 from windvane_client.store_tables import BODY, FROM_JOINED, SCHEMA, join, unpack_links
 from windvane_privacy.errors import ConfigurationError, KeyFileTooOpen, LedgerFormat, LedgerLocked
 
 FORMAT = 1
 BATCH = 4096
 CACHE_KIB = 12_288
-NOBODY = b""
 _NEXT_REVISION = "INSERT INTO facts VALUES ('revision', '1') ON CONFLICT DO UPDATE SET value = value + 1"
 
 
@@ -45,6 +44,10 @@ class Cursor:
     mtime_ns: int
     offset: int
     head_sha256: bytes
+
+    def at(self, offset: int) -> Cursor:
+        """The same cursor at this offset."""
+        return replace(self, offset=offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ class EventStore:
         """A private store on disk that disappears with the process (SQLite's own temporary file)."""
         store = cls(_connect(""))
         # Not OFF: a file that fails must be taken back. It keeps pages from before a transaction, so it stays small.
-        store._db.executescript("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;" + SCHEMA)
+        store._db.executescript("PRAGMA page_size=16384; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;" + SCHEMA)
         store._db.execute("INSERT INTO facts VALUES ('format', ?)", (str(FORMAT),))
         return store
 
@@ -170,28 +173,18 @@ class EventStore:
 
     def add(self, events: Iterable[AnyEvent]) -> int:
         """Append events, one transaction, in batches of constant size; the number added."""
-        added = 0
+        added, copies = 0, map(copy_of, events)
         with self.transaction():
-            batch: list[tuple[bytes, int, bytes, bytes, int, int, bytes]] = []
-            for event in events:
-                ts = event.ts
-                number, body = number_and_bytes(event)
-                batch.append((
-                    event.person or NOBODY, number, event.key, event.conv or b"",
-                    NO_TIME if ts is None else ts, event.seq, body,
-                ))  # fmt: skip
-                if len(batch) >= BATCH:
-                    added += self._flush(batch)
-            added += self._flush(batch)
+            while batch := list(islice(copies, BATCH)):
+                added += self.add_copies(batch)
         return added
 
-    def _flush(self, batch: list[tuple[bytes, int, bytes, bytes, int, int, bytes]]) -> int:
-        self._db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", batch)
-        size = len(batch)
-        if size:
+    def add_copies(self, copies: Sequence[Copy]) -> int:
+        """Append what `copy_of` gives of events, inside a transaction; the number added."""
+        if copies:
+            self._db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", copies)
             self._stale = self._changed = True
-        batch.clear()
-        return size
+        return len(copies)
 
     # --- cursors, coverage, facts ---
 
@@ -278,7 +271,7 @@ class EventStore:
         """One person's conversations (None: events of nobody), one in memory at a time, in order of `conv`."""
         self._join()
         cursor = self._db.execute(
-            f"SELECT joined.conv, {BODY}, joined.links FROM {FROM_JOINED} WHERE joined.person = ? "
+            f"SELECT joined.conv, {BODY}, merged.links FROM {FROM_JOINED} WHERE joined.person = ? "
             "ORDER BY joined.conv, joined.ts, joined.seq, joined.kind, joined.key",
             (person or NOBODY,),
         )

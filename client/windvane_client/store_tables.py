@@ -41,22 +41,25 @@ CREATE TEMP TABLE merged (
   person BLOB NOT NULL, conv BLOB NOT NULL, ts INTEGER NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
   key BLOB NOT NULL, body BLOB NOT NULL, links BLOB)
 """
-# Filled in the order of its key, so writing it is sequential; it lives in a temporary file of its own. An event with
-# one copy is not written again: `copy` says where it is.
+# Filled in the order of its key, so writing it is sequential; it lives in a temporary file of its own. No event is
+# written again for it: `copy` or `merger` says where it is.
 _JOINED = """
 CREATE TEMP TABLE joined (
   person BLOB NOT NULL, conv BLOB NOT NULL, ts INTEGER NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
-  key BLOB NOT NULL, copy INTEGER, body BLOB, links BLOB, PRIMARY KEY (person, conv, ts, seq, kind, key)) WITHOUT ROWID
+  key BLOB NOT NULL, copy INTEGER, merger INTEGER, PRIMARY KEY (person, conv, ts, seq, kind, key)) WITHOUT ROWID
 """
 _FILL = """
 INSERT INTO temp.joined
-SELECT person, conv, ts, seq, kind, key, copy, NULL, NULL FROM temp.grouped WHERE n = 1
-UNION ALL SELECT person, conv, ts, seq, kind, key, NULL, body, links FROM temp.merged
+SELECT person, conv, ts, seq, kind, key, copy, NULL FROM temp.grouped WHERE n = 1
+UNION ALL SELECT person, conv, ts, seq, kind, key, NULL, rowid FROM temp.merged
 ORDER BY 1, 2, 3, 4, 5, 6
 """
-FROM_JOINED = "temp.joined AS joined LEFT JOIN copies ON copies.rowid = joined.copy"
-"""The source of merged events; their bytes are `BODY`."""
-BODY = "coalesce(joined.body, copies.body)"
+FROM_JOINED = (
+    "temp.joined AS joined LEFT JOIN copies ON copies.rowid = joined.copy "
+    "LEFT JOIN temp.merged AS merged ON merged.rowid = joined.merger"
+)
+"""The source of merged events; their bytes are `BODY`, and `merged.links` what several log rows stood for."""
+BODY = "coalesce(merged.body, copies.body)"
 # In the order in which they were written: copies of one event lie near each other, so pages are read once.
 _COPIES = """
 SELECT grouped.person, grouped.kind, grouped.key, grouped.members, one.body, two.body FROM temp.grouped AS grouped
@@ -88,8 +91,7 @@ def _fill(db: sqlite3.Connection) -> None:
         db.execute(statement)
     db.executemany("INSERT INTO temp.merged VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _merged(db))
     db.execute(_FILL)
-    for name in ("grouped", "merged"):
-        db.execute(f"DROP TABLE temp.{name}")
+    db.execute("DROP TABLE temp.grouped")
 
 
 def _merged(db: sqlite3.Connection) -> Iterator[tuple[bytes, bytes, int, int, int, bytes, bytes, bytes | None]]:

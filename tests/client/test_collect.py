@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from collecting_member import MANIFEST, adopt, make_state
-from windvane_client.collect import CollectReport, collect
+from windvane_client.collect import collect
+from windvane_client.collect_files import CollectReport
 from windvane_client.evidence import StoredEvidence
 from windvane_client.ids import KeyedIds
 from windvane_client.settings import LogFolder

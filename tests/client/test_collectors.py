@@ -22,7 +22,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from collecting_member import make_state
 from windvane.main import run
 from windvane_client.catalogue_builtin import builtin_catalogue
-from windvane_client.collect import CollectReport, collect
+from windvane_client.collect import collect
+from windvane_client.collect_files import CollectReport
 from windvane_client.collector import CollectorState, collect_out
 from windvane_client.collector_file import make_collector_file
 from windvane_client.evidence import StoredEvidence, micros

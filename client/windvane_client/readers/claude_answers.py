@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
-from windvane_client.events import AttemptError, Call, Tool, TurnEnd
+from windvane_client.events import AttemptError
 from windvane_client.readers import claude_rows as rows
 from windvane_client.readers.claude_header import CALL, ROW
 from windvane_client.readers.claude_state import Pass, Thread
@@ -20,6 +20,7 @@ from windvane_client.readers.lines import Rejected
 from windvane_privacy.catalogue import SYNTHETIC
 
 _PLAN_TOOLS = frozenset({"EnterPlanMode", "ExitPlanMode"})
+_blocks = rows.BLOCKS.decode
 
 
 def answer(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
@@ -32,7 +33,7 @@ def answer(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
     message = row.message
     if message is None:
         raise Rejected("missing_field")
-    if rows.truth(row.isApiErrorMessage):
+    if row.isApiErrorMessage and rows.truth(row.isApiErrorMessage):
         _gave_up(now, row, thread, message)
         return
     context = now.context
@@ -55,17 +56,17 @@ def answer(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
             now.emit_plan(thread, now.row_id(row))
     route = "subagent" if side else thread.route(family)
     shown = (key, family, route)
-    now.head.parent(above)
+    now.head.parent = above
     if thread.shown != shown:
         thread.shown = shown
-        now.out.append(Call(**now.head.node(key), served=family, route=route))
+        now.out.append(now.head.call(key, family, route))
     thread.answered(key, above, family, direct=route == "direct")
-    now.head.parent(key)
+    now.head.parent = key
     for index, block in enumerate(blocks):
         if block.type == "tool_use":
             _tool_use(now, row, thread, block, index, key, family, side)
     if message.stop_reason == "end_turn":
-        now.out.append(TurnEnd(**now.head.derived("claude_code/end", key), how="clean"))
+        now.out.append(now.head.ended(key, "clean"))
 
 
 def content_blocks(content: msgspec.Raw) -> list[rows.Block]:
@@ -77,7 +78,7 @@ def content_blocks(content: msgspec.Raw) -> list[rows.Block]:
     """
     first = memoryview(content)[0]
     if first == rows.LIST:
-        return rows.BLOCKS.decode(content)
+        return _blocks(content)
     if first != rows.STRING:
         raise Rejected("wrong_type")
     return []
@@ -89,16 +90,9 @@ def _tool_use(
     name = block.name or ""
     tool_class, origin = now.context.tools.classify(name)
     raw = block.id or f"{now.row_id(row)}:{index}"
-    now.out.append(
-        Tool(
-            **now.head.tool(raw),
-            family=family,
-            tool_class=tool_class,
-            outcome="no_result",
-            call=call,
-            origin=origin,
-        )
-    )
+    tool = now.head.tool(raw)
+    tool.family, tool.tool_class, tool.outcome, tool.call, tool.origin = family, tool_class, "no_result", call, origin
+    now.out.append(tool)
     if name in rows.AGENT_TOOLS:
         thread.agent_started(raw)
     elif name == "Skill":

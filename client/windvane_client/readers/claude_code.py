@@ -44,6 +44,7 @@ SOURCE = "claude_code"
 VERSION = "1.0.0"
 _MAX_THREADS = 4096
 _ROW = LineDecoder(rows.Row)
+_decode = msgspec.json.Decoder(rows.Row).decode
 _TYPE = LineDecoder(rows.TypeOnly)
 
 
@@ -79,9 +80,8 @@ class _Transcript:
         self._now = Pass(context, self._head)
         self._threads: dict[tuple[str | None, str | None], Thread] = {}
         self._thread = Thread()
-        self._facts_of: tuple[object, ...] = ()
+        self._told: set[tuple[object, ...]] = set()
         self._program: tuple[object, ...] = ()
-        self._types: set[str | None] = set()
         self._latest = context.now + DAY
 
     def events(self, stream: BinaryIO) -> Iterator[AnyEvent]:
@@ -103,7 +103,7 @@ class _Transcript:
                 reason = reason_of(error)
                 self._rejected("truncated" if lines.cut and reason == "not_json" else reason)
             now.start = end
-            if fresh:
+            if fresh and now.out:
                 yield from now.out
         context.offset = max(lines.offset, counted)
 
@@ -114,44 +114,51 @@ class _Transcript:
         self._now.out = [Gap(**self._head.of("claude_code/rejected", place), what="rows_rejected")]
 
     def _row(self, line: bytes) -> None:
-        row = self._decoded(line)
+        row: rows.Row | None
+        try:
+            row = _decode(line)
+        except NOT_READ:
+            row = None
         if row is None:
-            return
+            row = self._decoded(line)
+            if row is None:
+                return
         kind = row.type
-        if kind is not None and kind not in rows.KNOWN:
-            self._rows.unknown += 1
-            return
-        if kind is None and (row.message is None or row.message.role != "assistant" or not row.message.model):
-            raise Rejected("missing_field")
+        if kind is None or kind not in rows.KNOWN:
+            if kind is not None:
+                self._rows.unknown += 1
+                return
+            if row.message is None or row.message.role != "assistant" or not row.message.model:
+                raise Rejected("missing_field")
         turn = kind in rows.TURNS
         if turn and (row.message is None or row.message.content is rows.NONE):
             raise Rejected("missing_field")
         ts = self._time(row, required=turn or kind is None)
         now = self._now
-        side = row.isSidechain is True or row.agentId is not None or row.isSidechain == "true"
         # Rows of one program follow each other: what only depends on these fields is settled once.
-        facts = (row.sessionId, row.version)
-        if facts != self._facts_of or kind not in self._types:
-            self._facts_of = facts
-            self._types.add(kind)
+        facts = (kind, row.sessionId, row.version)
+        if facts not in self._told:
+            if len(self._told) >= _MAX_THREADS:
+                self._told.clear()
+            self._told.add(facts)
             self._facts(row)
-        if kind not in rows.IGNORED:
-            program = (row.sessionId, row.version, row.entrypoint, row.sessionKind, row.agentId, side)
-            if program != self._program:
-                self._program = program
-                if row.agentId:
-                    self._context.facts.subagents_read.add(self._head.key(AGENT, row.agentId))
-                self._head.program(row, SIDE if side else MAIN)
-                self._thread = self._thread_of(row, side=side)
-        else:
+        if kind in rows.IGNORED:
             now.links.pass_through(row.uuid, row.parentUuid or row.logicalParentUuid)
             return
-        self._head.at(ts)
+        side = row.isSidechain is True or row.agentId is not None or row.isSidechain == "true"
+        program = (row.sessionId, row.version, row.entrypoint, row.sessionKind, row.agentId, side)
+        if program != self._program:
+            self._program = program
+            if row.agentId:
+                self._context.facts.subagents_read.add(self._head.key(AGENT, row.agentId))
+            self._head.program(row, SIDE if side else MAIN)
+            self._thread = self._thread_of(row, side=side)
+        self._head.ts, self._head.parent = ts, None
         thread = self._thread
-        if kind == "user":
-            user_row(now, row, thread, side=side)
-        elif kind == "assistant" or kind is None:
+        if kind == "assistant" or kind is None:
             answer(now, row, thread, side=side)
+        elif kind == "user":
+            user_row(now, row, thread, side=side)
         elif kind == "system":
             system_row(now, row, thread)
         elif kind == "attachment":
@@ -164,7 +171,8 @@ class _Transcript:
             now.out.append(Outcome(**self._head.of("claude_code/pr", place), value="submitted", evidence="pr-link"))
 
     def _decoded(self, line: bytes) -> rows.Row | None:
-        """The row; None where its type is unknown or not read, whatever else is wrong with it."""
+        """The row that could not be decoded at once, mended; None where its type is unknown or not read, whatever else
+        is wrong with it."""
         try:
             return _ROW.decode(line)
         except Rejected as error:

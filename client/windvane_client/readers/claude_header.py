@@ -9,6 +9,10 @@ Rules kept here:
 
 from __future__ import annotations
 
+from copy import copy
+from typing import Final, TypeVar
+
+from windvane_client.events import Call, Tool, TurnEnd
 from windvane_client.readers import claude_rows as rows
 from windvane_client.readers.header import Fields
 from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
@@ -18,6 +22,13 @@ CALL, ROW, TOOL, AGENT = "claude_code/call", "claude_code/row", "claude_code/too
 _MAX_SESSIONS = 4096
 _MAX_TOOLS = 256
 _NO_KEY = b""
+_FREQUENT = TypeVar("_FREQUENT", Call, Tool, TurnEnd)
+_BLANKS: Final = (
+    Call(source="", recorder="", reader="", key=_NO_KEY, served=""),
+    Tool(source="", recorder="", reader="", key=_NO_KEY, family="", tool_class="", outcome=""),
+    TurnEnd(source="", recorder="", reader="", key=_NO_KEY, how=""),
+)
+"""Nine events of ten are of these kinds: they are copied from one with the header set, which costs a quarter."""
 
 
 class Header:
@@ -32,6 +43,12 @@ class Header:
         self._kinds: dict[str, str | None] = {}
         self._call: tuple[str, bytes] = ("", _NO_KEY)
         self._tools: dict[str, bytes] = {}
+        self._blanks: dict[type, Call | Tool | TurnEnd] = {}
+        self.ts: int | None = None
+        """Time of the row (µs UTC). A row without time takes none, not the one before."""
+        self.parent: bytes | None = None
+        """The nearest prompt or call above the row."""
+        self._seq = 0
         self.row_mode = ("unknown", "")
         """(mode, evidence) that the row declares for its conversation, whatever its turn declares."""
         project = context.ids.project(source, context.log_dir) if context.log_dir else None
@@ -54,11 +71,6 @@ class Header:
             row=None,
         )
 
-    @property
-    def ts(self) -> int | None:
-        """Time of the row (µs UTC)."""
-        return self._fields["ts"]
-
     def conversation(self, session: str) -> bytes:
         """Keyed id of a session."""
         known = self._sessions.get(session)
@@ -67,11 +79,6 @@ class Header:
                 self._sessions.clear()
             known = self._sessions[session] = self._ids.conv("claude_code", session)
         return known
-
-    def at(self, ts: int | None) -> None:
-        """Start a row. A row without time takes none, not the one before."""
-        self._fields["ts"] = ts
-        self._fields["parent"] = None
 
     def program(self, row: rows.Row, thread: str) -> None:
         """What the session, version and program of the row say."""
@@ -115,10 +122,7 @@ class Header:
     def _set_mode(self) -> None:
         mode, evidence = self._turn_modes.get(self._fields["conv"], self.row_mode)
         self._fields["mode"], self._fields["mode_evidence"] = mode, evidence
-
-    def parent(self, node: bytes | None) -> None:
-        """The nearest prompt or call above the row."""
-        self._fields["parent"] = node
+        self._blanks.clear()
 
     def key(self, namespace: str, raw: str) -> bytes:
         """Keyed id of an event. The rows of one answer follow each other, so the last call's is remembered."""
@@ -130,27 +134,52 @@ class Header:
 
     def _with(self, key: bytes, row: bytes | None) -> Fields:
         fields = self._fields
-        fields["seq"] += 1
-        fields["key"] = key
-        fields["row"] = row
+        self._seq += 1
+        fields["ts"], fields["seq"], fields["parent"] = self.ts, self._seq, self.parent
+        fields["key"], fields["row"] = key, row
         return fields
 
     def of(self, namespace: str, raw: str) -> Fields:
         """Header of an event that no row links to."""
         return self._with(self._ids.key(namespace, raw), None)
 
-    def tool(self, raw: str) -> Fields:
-        """Header of a tool call or its result; the result follows its call, so the latest keys are remembered."""
+    def _frequent(self, kind: type[_FREQUENT], key: bytes, row: bytes | None) -> _FREQUENT:
+        blank = self._blanks.get(kind)
+        if not isinstance(blank, kind):
+            blank = self._blank(kind)
+        self._seq += 1
+        event: _FREQUENT = blank.__copy__()  # type: ignore[attr-defined]
+        event.key, event.row, event.seq, event.ts, event.parent = key, row, self._seq, self.ts, self.parent
+        return event
+
+    def _blank(self, kind: type[_FREQUENT]) -> _FREQUENT:
+        blank = copy(next(one for one in _BLANKS if isinstance(one, kind)))
+        for name, value in self._fields.items():
+            setattr(blank, name, value)
+        self._blanks[kind] = blank
+        return blank
+
+    def tool(self, raw: str) -> Tool:
+        """A tool call or its result, without what it says; the result follows its call, so the latest keys are
+        remembered."""
         key = self._tools.get(raw)
         if key is None:
             if len(self._tools) >= _MAX_TOOLS:
                 self._tools.clear()
             key = self._tools[raw] = self._ids.key(TOOL, raw)
-        return self._with(key, None)
+        return self._frequent(Tool, key, None)
 
-    def derived(self, namespace: str, key: bytes) -> Fields:
-        """Header of an event whose natural id is another event's key."""
-        return self._with(self._ids.key(namespace, key.hex()), None)
+    def call(self, key: bytes, family: str, route: str) -> Call:
+        """An answer: what comes after links to it."""
+        event = self._frequent(Call, key, key)
+        event.served, event.route = family, route
+        return event
+
+    def ended(self, key: bytes, how: str) -> TurnEnd:
+        """An end that an answer itself tells; its natural id is the answer's key."""
+        event = self._frequent(TurnEnd, self._ids.key("claude_code/end", key.hex()), None)
+        event.how = how
+        return event
 
     def node(self, key: bytes) -> Fields:
         """Header of a prompt or call: what comes after links to it."""

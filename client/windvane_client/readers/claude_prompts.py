@@ -33,6 +33,11 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
         raise Rejected("missing_field")
     content = row.message.content
     blocks = content_blocks(content)
+    if len(blocks) == 1 and blocks[0].type == "tool_result":  # nine user rows of ten
+        outcome = _outcome(now, row, blocks[0])
+        now.link(row)
+        _tool_result(now, row, thread, blocks[0].tool_use_id or "", outcome)
+        return
     results = [block for block in blocks if block.type == "tool_result"] if blocks else blocks
     texts = [block.text for block in blocks if block.type == "text"] if blocks else [content]
     head = peek(texts[0]) if texts else b""
@@ -47,8 +52,7 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
         now.link(row)
         now.out.append(TurnEnd(**now.head.of("claude_code/end", now.row_id(row)), how="interrupted"))
         return
-    hidden = rows.truth(row.isMeta) or rows.truth(row.isCompactSummary) or rows.truth(row.isVisibleInTranscriptOnly)
-    if results or side or hidden:
+    if results or side or _hidden(row):
         now.link(row)
     elif head.startswith(rows.COMMANDS) and row.promptSource not in ("sdk", "system"):
         command(now, row, thread, head, local=False)
@@ -59,27 +63,30 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
         _prompt(now, row, thread, head)
 
 
+def _hidden(row: rows.Row) -> bool:
+    return any(map(rows.truth, (row.isMeta, row.isCompactSummary, row.isVisibleInTranscriptOnly)))
+
+
 def _outcome(now: Pass, row: rows.Row, block: rows.Block) -> str:
     if block.tool_use_id is None:
         raise Rejected("missing_field")
-    return _error_result(now, row, block) if rows.truth(block.is_error) else "ok"
+    return _error_result(now, row, block) if block.is_error and rows.truth(block.is_error) else "ok"
 
 
 def _tool_result(now: Pass, row: rows.Row, thread: Thread, tool: str, outcome: str) -> None:
-    if tool in thread.agents:
+    if thread.agents and tool in thread.agents:
         del thread.agents[tool]
         _subagent(now, row)
-    if tool in thread.blocked:
+    if thread.blocked and tool in thread.blocked:
         outcome = "hook_block"
-    now.out.append(
-        Tool(
-            **now.head.tool(tool),
-            family=UNKNOWN,
-            tool_class="unknown",
-            outcome=outcome,
-            result_ts=now.head.ts,
-        )
-    )
+    now.out.append(tool_result(now, tool, outcome))
+
+
+def tool_result(now: Pass, tool: str, outcome: str) -> Tool:
+    """The result of a tool call; the call's own event names the tool and who asked for it."""
+    result = now.head.tool(tool)
+    result.family, result.tool_class, result.outcome, result.result_ts = UNKNOWN, "unknown", outcome, now.head.ts
+    return result
 
 
 def _subagent(now: Pass, row: rows.Row) -> None:
@@ -117,7 +124,7 @@ def command(now: Pass, row: rows.Row, thread: Thread, head: bytes, *, local: boo
         now.link(row)
     else:
         key = now.head.key(ROW, now.row_id(row))
-        now.head.parent(now.above(row))
+        now.head.parent = now.above(row)
         now.links.add(row.uuid, key)
         typed = rows.PROMPT_SOURCES.get(row.promptSource or "") in ("human", "queued")
         thread.command_mode = ("interactive", "promptSource") if typed else None
@@ -149,7 +156,7 @@ def _prompt(now: Pass, row: rows.Row, thread: Thread, head: bytes) -> None:
     key = now.head.key(ROW, now.row_id(row))
     above = now.above(row)
     now.links.add(row.uuid, key)
-    now.head.parent(above)
+    now.head.parent = above
     now.emit_plan(thread, now.row_id(row))
     now.out.append(Prompt(**now.head.node(key), origin=origin))
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import msgspec
 
-from windvane_client.events import Outcome, Prompt, Tool, TurnEnd
+from windvane_client.events import Outcome, Prompt, TurnEnd
 from windvane_client.readers import claude_rows as rows
 from windvane_client.readers.claude_answers import failure, retry_class
 from windvane_client.readers.claude_header import ROW
-from windvane_client.readers.claude_prompts import command, local_output
+from windvane_client.readers.claude_prompts import command, local_output, tool_result
 from windvane_client.readers.claude_state import Pass, Thread
 from windvane_client.readers.lines import LineDecoder, peek
 from windvane_privacy.catalogue import UNKNOWN
@@ -77,16 +77,7 @@ def attachment_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> N
     elif item.type == "hook_blocking_error":
         if item.toolUseID and item.hookEvent in (None, "PreToolUse", "PermissionRequest"):
             thread.block(item.toolUseID)
-            blocked = now.head.tool(item.toolUseID)
-            now.out.append(
-                Tool(
-                    **blocked,
-                    family=UNKNOWN,
-                    tool_class="unknown",
-                    outcome="hook_block",
-                    result_ts=now.head.ts,
-                )
-            )
+            now.out.append(tool_result(now, item.toolUseID, "hook_block"))
     elif item.type == "goal_status":
         value = "failed" if rows.truth(item.failed) else "met" if rows.truth(item.met) else None
         if value is not None:

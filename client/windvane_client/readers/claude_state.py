@@ -58,8 +58,13 @@ class Links:
 
     def pass_through(self, uuid: str | None, parent: str | None) -> bytes | None:
         """Row `uuid` is no node: it stands for what is above it."""
-        node = self.node(parent)
-        self.add(uuid, node)
+        nodes = self._nodes
+        node = nodes.get(parent, _ABSENT) if parent is not None else None
+        if node == _ABSENT or self._gone or len(nodes) >= _MAX_LINKS:
+            node = self.node(parent)
+            self.add(uuid, node)
+        elif uuid is not None:
+            nodes[uuid] = node
         return node
 
     def forget(self, key: bytes, parent: bytes | None) -> None:
@@ -188,7 +193,7 @@ class Pass:
 
     def link(self, row: rows.Row) -> None:
         """This row is no node of its own: what links to it links to the nearest prompt or call above."""
-        self.head.parent(self.links.pass_through(row.uuid, row.parentUuid or row.logicalParentUuid))
+        self.head.parent = self.links.pass_through(row.uuid, row.parentUuid or row.logicalParentUuid)
 
     def above(self, row: rows.Row) -> bytes | None:
         """Key of the nearest prompt or call above the row."""

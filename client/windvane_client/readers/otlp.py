@@ -320,7 +320,7 @@ class _File:
             self._rows.read -= 1
             return
         if name in row.attrs:
-            facts.saw_conversation(self._context.ids.conv(row.dialect, session) if session else None)
+            facts.saw_conversation(now.conversation(row.dialect, session) if session else None)
         try:
             known = event(now)
         except NOT_READ:
@@ -345,7 +345,7 @@ class _File:
         names = otlp_spans.session_names(row.dialect)
         session = row.text(*names)
         if any(name in row.attrs for name in names):
-            facts.saw_conversation(self._context.ids.conv("otlp", session) if session else None)
+            facts.saw_conversation(self._now.conversation("otlp", session) if session else None)
         if not row.trace:
             yield from self._emit(row, what, session, self._fresh)
             return

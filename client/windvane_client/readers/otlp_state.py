@@ -12,6 +12,7 @@ Rules kept here:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 from windvane_client.events import MAIN, AnyEvent, Gap, Tool
 from windvane_client.readers.header import Fields
@@ -24,6 +25,8 @@ VERSION = "1.0.0"
 _MAX_SESSIONS = 4096
 _MAX_DENIED = 256
 _MAX_DURATION = 86_400_000
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 
 class OptedOut(Exception):
@@ -144,6 +147,19 @@ class Session:
             del self.denied[next(iter(self.denied))]
 
 
+class _Person(NamedTuple):
+    """Who a row's identities are. `stated`: keyed id of the first of them."""
+
+    excluded: bool
+    stated: bytes | None
+    person: bytes | None
+
+
+def _make_room(known: dict[_K, _V]) -> None:
+    if len(known) >= _MAX_SESSIONS:
+        known.clear()
+
+
 class Pass:
     """One pass over one file: the header of the row that is being read, and the sessions."""
 
@@ -159,6 +175,8 @@ class Pass:
         self._kinds: dict[tuple[str, str], str | None] = {}
         self._fields: Fields = self._header("", None, None)
         self._nobody = False
+        self._people: dict[tuple[str, ...], _Person] = {}
+        self._convs: dict[tuple[str, str], bytes] = {}
 
     def start(self, row: Row, session: str | None, client: str, namespace: str) -> None:
         """Begin a row. `session`: raw id of its conversation.
@@ -176,7 +194,7 @@ class Pass:
         self._session_id = session or ""
         self.session = self._session_of(row.dialect, session) if session else Session()
         self._before = self.session.copy()
-        conv = self.context.ids.conv(namespace, session) if session else None
+        conv = self.conversation(namespace, session) if session else None
         self._fields = self._header(row.dialect, person, conv)
         self._fields["ts"] = ts
         self._fields["client"] = client
@@ -217,21 +235,37 @@ class Pass:
             for name in stated
             if isinstance(value := row.attrs[name], str | int) and value != ""
         ]
-        if any(ids.excluded(one) for one in identities):
+        named = tuple(identities)
+        known = self._people.get(named)
+        if known is None:
+            # Rows of one person follow each other, so who that is, is looked up once.
+            _make_room(self._people)
+            known = self._people[named] = _Person(
+                any(map(ids.excluded, named)),
+                ids.key("otlp/person", named[0]) if named else None,
+                next((person for one in named if (person := ids.person(one)) is not None), None),
+            )
+        if known.excluded:
             raise OptedOut
         self._nobody = False
         if not stated:
             return self.context.machine_person
-        facts.saw_person(ids.key("otlp/person", identities[0]) if identities else None)
-        found = next((person for one in identities if (person := ids.person(one)) is not None), None)
-        self._nobody = found is None
-        return found
+        facts.saw_person(known.stated)
+        self._nobody = known.person is None
+        return known.person
+
+    def conversation(self, namespace: str, session: str) -> bytes:
+        """Keyed id of a session, hashed once."""
+        known = self._convs.get((namespace, session))
+        if known is None:
+            _make_room(self._convs)
+            known = self._convs[namespace, session] = self.context.ids.conv(namespace, session)
+        return known
 
     def _session_of(self, dialect: str, session: str) -> Session:
         known = self._sessions.get((dialect, session))
         if known is None:
-            if len(self._sessions) >= _MAX_SESSIONS:
-                self._sessions.clear()
+            _make_room(self._sessions)
             known = self._sessions[dialect, session] = Session()
         return known
 

@@ -124,6 +124,24 @@ class SampleFacts:
         if known or self.attempts_known is None:
             self.attempts_known = known
 
+    def absorb(self, later: SampleFacts) -> None:
+        """Add what a later file of the same sample told, as if one object had collected over both."""
+        if later.source.startswith(f"{self.source}/"):
+            self.source = later.source  # the first dialect that a row told names the sample
+        for name in ("any_row", "any_call_row", "any_prompt_row", "any_tool_row", "any_vote_row", "failures_hidden"):
+            setattr(self, name, getattr(self, name) or getattr(later, name))
+        for name in ("conversations", "persons"):
+            if (told := getattr(later, name)) is not None:
+                setattr(self, name, (getattr(self, name) or set()) | told)
+        if later.stated_mode != "unknown":
+            self.stated_mode = later.stated_mode
+        self.recorder = later.recorder or self.recorder
+        self.fork_parents |= later.fork_parents
+        self.subagents_named |= later.subagents_named
+        self.subagents_read |= later.subagents_read
+        if later.attempts_known is not None:
+            self.saw_attempts(later.attempts_known)
+
 
 KindRule = Callable[[Mapping[str, str]], str | None]
 """Organisation rule: content-free attributes (source, recorder, client, log_dir) to a kind of work, or None."""
