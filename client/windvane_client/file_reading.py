@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from windvane_client.attention import Noticed, Told
-from windvane_client.events import AnyEvent, Gap, Rows
+from windvane_client.events import Gap, Rows
 from windvane_client.ids import FirstStepIds, ids_of
-from windvane_client.merge import Copy, copy_of
+from windvane_client.merge import KIND_NUMBER, Copy, copy_of, unpack
 from windvane_client.people import People
 from windvane_client.readers import ReadContext, SampleFacts, context_for, reader
 from windvane_client.readers.files import open_log
@@ -30,6 +30,7 @@ from windvane_privacy.catalogue import Catalogue, Family
 from windvane_privacy.errors import ConfigurationError
 
 BATCH = 2048
+_GAP = KIND_NUMBER[Gap]
 
 
 class Unread(Exception):
@@ -151,9 +152,13 @@ class OwnFile:
             context = self._reading.context(path, task.source, task.person)
             context.offset = task.offset
             with open_log(path) as stream:
-                events = _kept(reader(task.source).read(stream, context), retired, gaps)
+                events = reader(task.source).read(stream, context)
+                if retired:
+                    # What belongs to a window that is over stays deleted, also when its logs are read again.
+                    events = (event for event in events if event.ts is None or event.ts >= retired)
                 copies = map(copy_of, noticed.watch(events))
                 while batch := list(islice(copies, BATCH)):
+                    _count_gaps(batch, gaps)
                     yield Batch(batch, stream.tell())
         except (OSError, EOFError, zlib.error, ConfigurationError):
             # A file may vanish, lose its rights or be a damaged .gz while it is read.
@@ -161,13 +166,10 @@ class OwnFile:
         self._done = Done(context.rows, context.facts, context.offset, gaps, noticed.told())
 
 
-def _kept(events: Iterator[AnyEvent], retired: int, gaps: dict[str, int]) -> Iterator[AnyEvent]:
-    """What belongs to a window that is over stays deleted, also when its logs are read again."""
-    for event in events:
-        if type(event) is Gap:
-            gaps[event.what] = gaps.get(event.what, 0) + 1
-        if event.ts is None or event.ts >= retired:
-            yield event
+def _count_gaps(copies: list[Copy], gaps: dict[str, int]) -> None:
+    for copy in copies:
+        if copy[1] == _GAP and isinstance(gap := unpack(copy[-1]), Gap):
+            gaps[gap.what] = gaps.get(gap.what, 0) + 1
 
 
 def settings_of(

@@ -13,7 +13,7 @@ import msgspec
 
 from windvane_client.events import AttemptError
 from windvane_client.readers import claude_rows as rows
-from windvane_client.readers.claude_header import CALL, ROW
+from windvane_client.readers.claude_header import ROW
 from windvane_client.readers.claude_state import Pass, Thread
 from windvane_client.readers.failures import error_class
 from windvane_client.readers.lines import Rejected
@@ -42,31 +42,32 @@ def answer(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
     if family == SYNTHETIC:
         now.link(row)
         return
-    key = now.head.key(CALL, message.id) if message.id else now.head.key(ROW, now.row_id(row))
-    above = now.above(row)
+    head = now.head
+    key = head.call_key(message.id) if message.id else head.key(ROW, now.row_id(row))
+    above = now.links.node(row.parentUuid or row.logicalParentUuid)
     if above == key:
         above = thread.call_parent if thread.call == key else None
     elif thread.call == key:
         above = thread.call_parent
     now.links.add(row.uuid, key)
     if not side:
-        if thread.waits:
+        if thread.command is not None or thread.model_command is not None:
             now.emit_waiting(thread)
         if thread.plan_changed:
             now.emit_plan(thread, now.row_id(row))
     route = "subagent" if side else thread.route(family)
     shown = (key, family, route)
-    now.head.parent = above
+    head.parent = above
     if thread.shown != shown:
         thread.shown = shown
-        now.out.append(now.head.call(key, family, route))
+        now.out.append(head.call(key, family, route))
     thread.answered(key, above, family, direct=route == "direct")
-    now.head.parent = key
+    head.parent = key
     for index, block in enumerate(blocks):
         if block.type == "tool_use":
             _tool_use(now, row, thread, block, index, key, family, side)
     if message.stop_reason == "end_turn":
-        now.out.append(now.head.ended(key, "clean"))
+        now.out.append(head.ended(key, "clean"))
 
 
 def content_blocks(content: msgspec.Raw) -> list[rows.Block]:

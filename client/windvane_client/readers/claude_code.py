@@ -133,7 +133,13 @@ class _Transcript:
         turn = kind in rows.TURNS
         if turn and (row.message is None or row.message.content is rows.NONE):
             raise Rejected("missing_field")
-        ts = self._time(row, required=turn or kind is None)
+        ts = None
+        if row.timestamp is not None:
+            ts = rfc3339_micros(row.timestamp)
+            if ts is None or not EARLIEST <= ts <= self._latest:
+                raise Rejected("bad_time")
+        elif turn or kind is None:
+            raise Rejected("missing_field")
         now = self._now
         # Rows of one program follow each other: what only depends on these fields is settled once.
         facts = (kind, row.sessionId, row.version)
@@ -186,16 +192,6 @@ class _Transcript:
             raise Rejected("wrong_type")
         self._rows.unknown += 1
         return None
-
-    def _time(self, row: rows.Row, *, required: bool) -> int | None:
-        if row.timestamp is None:
-            if required:
-                raise Rejected("missing_field")
-            return None
-        ts = rfc3339_micros(row.timestamp)
-        if ts is None or not EARLIEST <= ts <= self._latest:
-            raise Rejected("bad_time")
-        return ts
 
     def _facts(self, row: rows.Row) -> None:
         facts = self._context.facts

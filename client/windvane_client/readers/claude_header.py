@@ -88,6 +88,7 @@ class Header:
         known = row.version is not None and rows.writes_attempts(row.version)
         fields["reader"] = self._reader if known else self._reader + NO_ATTEMPTS
         fields["thread"] = thread
+        self._blanks.clear()
         client, self.row_mode = _program(row)
         fields["client"] = client
         fields["kind_hint"] = self._kind(client)
@@ -121,15 +122,19 @@ class Header:
 
     def _set_mode(self) -> None:
         mode, evidence = self._turn_modes.get(self._fields["conv"], self.row_mode)
-        self._fields["mode"], self._fields["mode_evidence"] = mode, evidence
-        self._blanks.clear()
+        fields = self._fields
+        if (fields["mode"], fields["mode_evidence"]) != (mode, evidence):
+            fields["mode"], fields["mode_evidence"] = mode, evidence
+            self._blanks.clear()
 
     def key(self, namespace: str, raw: str) -> bytes:
-        """Keyed id of an event. The rows of one answer follow each other, so the last call's is remembered."""
-        if namespace != CALL:
-            return self._ids.key(namespace, raw)
+        """Keyed id of an event."""
+        return self._ids.key(namespace, raw)
+
+    def call_key(self, raw: str) -> bytes:
+        """Keyed id of an answer. The rows of one answer follow each other, so the last one's is remembered."""
         if self._call[0] != raw:
-            self._call = (raw, self._ids.key(namespace, raw))
+            self._call = (raw, self._ids.key(CALL, raw))
         return self._call[1]
 
     def _with(self, key: bytes, row: bytes | None) -> Fields:

@@ -37,9 +37,9 @@ class Links:
         if uuid is None:
             return None
         found = self._nodes.get(uuid, _ABSENT)
-        if found == _ABSENT:
+        if found is _ABSENT:
             found = self._older.get(uuid, _ABSENT)
-            if found == _ABSENT:
+            if found is _ABSENT:
                 return self._ids.key(self._namespace, uuid)
         if self._gone:
             while found is not None and found in self._gone:
@@ -102,11 +102,6 @@ class Thread:
         self._last_failure: tuple[str | None, bytes | None] = (None, None)
         self._request: bytes | None = None
         self._attempt: int | None = None
-
-    @property
-    def waits(self) -> bool:
-        """A command or a model command waits for what follows it."""
-        return self.command is not None or self.model_command is not None
 
     def route(self, family: str) -> str:
         """A skill may bring its own model: that is nobody's choice."""
