@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Self
 
 from windvane_privacy.errors import IllegalTransition, LedgerDamaged
-from windvane_privacy.sqlite_file import FileKind, SqliteFile, create_file
+from windvane_privacy.sqlite_file import FileKind, SqliteFile, create_file, roll_back
 
 FILE = FileKind("guardian.db", application_id=0x57564731, format=1)  # "WVG1"
 
@@ -176,10 +176,10 @@ class GuardianLedger:
         try:
             yield self._connection
         except sqlite3.IntegrityError as error:
-            self._connection.execute("ROLLBACK")
+            roll_back(self._connection)
             raise IllegalTransition from error
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            roll_back(self._connection)
             raise
         else:
             self._connection.execute("COMMIT")

@@ -51,7 +51,7 @@ from windvane_privacy.ledger_schema import (
 )
 from windvane_privacy.ledger_view import Admission, LedgerView
 from windvane_privacy.manifest import Manifest
-from windvane_privacy.sqlite_file import SqliteFile, create_file
+from windvane_privacy.sqlite_file import SqliteFile, create_file, roll_back
 
 
 class ReceiptLike(Protocol):
@@ -120,11 +120,14 @@ class Ledger(LedgerView):
         Raises:
             LedgerLocked: another process has it.
             LedgerDamaged: missing, or no database; a milder fault opens it for reading (`damage`).
-            LedgerFormat: written by another version.
+            LedgerFormat: written by a newer version, or by one that is too old.
+            LedgerError: the disk did not take the step to this version's format.
         """
         file = SqliteFile(folder, FILE)
         try:
-            return cls(file, machine_id)
+            found = cls(file, machine_id)
+            # The chain is checked before and after: an upgrade neither hides a broken one nor breaks one.
+            return cls(file, machine_id) if file.upgrade() else found
         except sqlite3.DatabaseError:
             file.close()
             raise LedgerDamaged("The file cannot be read as a ledger.") from None
@@ -291,9 +294,7 @@ class Ledger(LedgerView):
 
     def note_policy(self, sha256: str, day: str) -> bool:
         """Write an entry if the policy is another than at the last entry; True if it was."""
-        row = self._sql.execute(
-            "SELECT sha256 FROM policy_change WHERE what = 'policy' ORDER BY number DESC LIMIT 1"
-        ).fetchone()
+        row = self._file.row("SELECT sha256 FROM policy_change WHERE what = 'policy' ORDER BY number DESC LIMIT 1")
         if row is not None and row[0] == sha256:
             return False
         with self._transaction():
@@ -314,7 +315,7 @@ class Ledger(LedgerView):
     def forget_noisy(self, ended_before: str) -> None:
         """Delete the noisy vectors of rounds that ended before a day; deletes own directions of none."""
         query = "SELECT 1 FROM round WHERE noisy IS NOT NULL AND ended_day IS NOT NULL AND ended_day < ? LIMIT 1"
-        if self.damage is None and self._sql.execute(query, (ended_before,)).fetchone():
+        if self.damage is None and self._file.row(query, (ended_before,)):
             with self._transaction():
                 self._sql.execute(
                     "UPDATE round SET noisy = NULL WHERE ended_day IS NOT NULL AND ended_day < ?", (ended_before,)
@@ -372,18 +373,14 @@ class Ledger(LedgerView):
             yield
             self._sql.execute("COMMIT")
         except sqlite3.IntegrityError as error:
-            self._roll_back()
+            roll_back(self._sql)
             raise IllegalTransition(f"The database refused it: {error}.") from None
         except sqlite3.Error:
-            self._roll_back()
+            roll_back(self._sql)
             raise LedgerError("The disk did not take the entry; nothing was sent.") from None
         except BaseException:
-            self._roll_back()
+            roll_back(self._sql)
             raise
-
-    def _roll_back(self) -> None:
-        if self._sql.in_transaction:
-            self._sql.execute("ROLLBACK")
 
     def _set_meta(self, key: str, value: str) -> None:
         self._sql.execute(
