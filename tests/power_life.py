@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 from ledger_steps import CAP, DAY, accepted, commit, drawn, manifest_of, open_ledger
 from power_disk import Disk
@@ -21,9 +22,18 @@ from power_vfs import PowerVfs
 from windvane_privacy.errors import WindvaneError
 from windvane_privacy.ledger import Ledger
 from windvane_privacy.ledger_schema import BurnReason, RoundEntry, State
+from windvane_privacy.manifest import Manifest
 from windvane_privacy.votes import OwnDirection
 
-ENDED_WELL, ENDED_BADLY = manifest_of(), manifest_of("2026-Q4", start="2026-10-01", end="2027-01-01")
+
+def _read_once(manifest: Manifest) -> SimpleNamespace:
+    """What the ledger asks of a manifest, computed once: its hash costs more than a whole step on this disk."""
+    asked = ("round", "sha256", "rho", "bounds", "noise", "events", "share_scale")
+    return SimpleNamespace(**{name: getattr(manifest, name) for name in asked})
+
+
+ENDED_WELL = _read_once(manifest_of())
+ENDED_BADLY = _read_once(manifest_of("2026-Q4", start="2026-10-01", end="2027-01-01"))
 RANK = {State.DRAWN: 1, State.COMMITTED: 2, State.REVEALED: 3, State.ACCEPTED: 4, State.BURNED: 4}
 WORDS = [OwnDirection("all", "completion", "alder", "birch", "toward_a")]
 
@@ -184,7 +194,7 @@ class Lives:
         try:
             with open_ledger(self.folder) as ledger:
                 world.check(ledger)
-                live(ledger, world, 99 if chance.random() < 0.2 else 2)
+                live(ledger, world, 99 if chance.random() < 0.1 else 2)
                 world.check(ledger)
         except WindvaneError:
             world.problems.add("unopenable")

@@ -121,9 +121,7 @@ class ConfigurationError(WindvaneError):
 class StateNotWritten(WindvaneError):
     """The disk did not take a file of the state folder or of the second place."""
 
-    advice = (
-        "Free space or repair the disk, then run the same command again; nothing is lost or sent twice."
-    )
+    advice = "Free space or repair the disk, then run the same command again; nothing is lost or sent twice."
 
 
 class PolicyMissing(ConfigurationError):
