@@ -215,7 +215,8 @@ def test_burning_deletes_the_envelope_and_keeps_the_charge(tmp_path: Path, steps
                 step()
 
 
-def test_a_failed_round_stays_charged_and_counts_with_overlapping_events(tmp_path: Path) -> None:
+def test_failed_round_stays_charged(tmp_path: Path) -> None:
+    """For each person for ever, and together with every other round about overlapping events."""
     first, second = manifest_of("2026-Q3"), manifest_of("2026-Q3b", start="2026-09-01", end="2026-12-01")
     later = manifest_of("2026-Q4", start="2026-10-01", end="2027-01-01")
     with new_ledger(tmp_path / "l") as ledger:
@@ -224,6 +225,12 @@ def test_a_failed_round_stays_charged_and_counts_with_overlapping_events(tmp_pat
         assert ledger.overlap(second) == Overlap(first.rho, first.noise.h * first.rho)
         assert ledger.overlap(first) == Overlap()
         assert ledger.overlap(later) == Overlap()
+        assert ledger.lifetime() == (1, first.rho)
+        # Whoever the failed round was about has only the rest of the cap.
+        assert _admitted(ledger, later, PEOPLE, cap=first.rho + later.rho) == dict.fromkeys(PEOPLE, True)
+    with open_ledger(tmp_path / "l") as ledger:
+        assert ledger.lifetime() == (2, first.rho + later.rho)
+        assert _admitted(ledger, second, PEOPLE, cap=first.rho + later.rho) == dict.fromkeys(PEOPLE, False)
 
 
 def test_an_installation_has_one_agent(tmp_path: Path) -> None:
@@ -300,7 +307,7 @@ def _rounds(count: int, s: int = 208) -> list[object]:
     ]
 
 
-def _admitted(ledger: Ledger, manifest: object, persons: tuple[bytes, ...]) -> dict[bytes, bool]:
+def _admitted(ledger: Ledger, manifest: object, persons: tuple[bytes, ...], cap: Fraction = CAP) -> dict[bytes, bool]:
     found: dict[bytes, bool] = {}
 
     def make(admits: object) -> Drawn:
@@ -308,7 +315,7 @@ def _admitted(ledger: Ledger, manifest: object, persons: tuple[bytes, ...]) -> d
         return drawn(manifest, mark=manifest.round, persons=tuple(p for p in persons if found[p]))
 
     ledger.approve(manifest.round, manifest.sha256, DAY)
-    ledger.draw(manifest, day=DAY, lifetime_cap=CAP, make=make)
+    ledger.draw(manifest, day=DAY, lifetime_cap=cap, make=make)
     return found
 
 
