@@ -215,8 +215,7 @@ def test_burning_deletes_the_envelope_and_keeps_the_charge(tmp_path: Path, steps
                 step()
 
 
-def test_failed_round_stays_charged(tmp_path: Path) -> None:
-    """For each person for ever, and together with every other round about overlapping events."""
+def test_a_failed_round_stays_charged_and_counts_with_overlapping_events(tmp_path: Path) -> None:
     first, second = manifest_of("2026-Q3"), manifest_of("2026-Q3b", start="2026-09-01", end="2026-12-01")
     later = manifest_of("2026-Q4", start="2026-10-01", end="2027-01-01")
     with new_ledger(tmp_path / "l") as ledger:
@@ -225,12 +224,18 @@ def test_failed_round_stays_charged(tmp_path: Path) -> None:
         assert ledger.overlap(second) == Overlap(first.rho, first.noise.h * first.rho)
         assert ledger.overlap(first) == Overlap()
         assert ledger.overlap(later) == Overlap()
-        assert ledger.lifetime() == (1, first.rho)
-        # Whoever the failed round was about has only the rest of the cap.
-        assert _admitted(ledger, later, PEOPLE, cap=first.rho + later.rho) == dict.fromkeys(PEOPLE, True)
+
+
+def test_failed_round_stays_charged(tmp_path: Path) -> None:
+    """To each person whom it was about, for ever: whoever comes later has the whole cap, they have the rest."""
+    failed, later = _rounds(2, s=52)
+    assert failed.rho == CAP  # one such round uses the whole cap
+    with new_ledger(tmp_path / "l") as ledger:
+        draw(ledger, failed, persons=PEOPLE[:2])
+        ledger.burn(failed.round, BurnReason.NOT_ACCEPTED, WORDS, DAY)
     with open_ledger(tmp_path / "l") as ledger:
-        assert ledger.lifetime() == (2, first.rho + later.rho)
-        assert _admitted(ledger, second, PEOPLE, cap=first.rho + later.rho) == dict.fromkeys(PEOPLE, False)
+        assert ledger.lifetime() == (1, failed.rho)
+        assert _admitted(ledger, later, PEOPLE) == {PEOPLE[0]: False, PEOPLE[1]: False, PEOPLE[2]: True}
 
 
 def test_an_installation_has_one_agent(tmp_path: Path) -> None:
@@ -315,7 +320,7 @@ def _admitted(ledger: Ledger, manifest: object, persons: tuple[bytes, ...], cap:
         return drawn(manifest, mark=manifest.round, persons=tuple(p for p in persons if found[p]))
 
     ledger.approve(manifest.round, manifest.sha256, DAY)
-    ledger.draw(manifest, day=DAY, lifetime_cap=cap, make=make)
+    ledger.draw(manifest, day=DAY, lifetime_cap=CAP, make=make)
     return found
 
 
