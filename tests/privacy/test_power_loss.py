@@ -24,7 +24,9 @@ from power_life import Lives, World, live
 from power_vfs import PowerVfs, loaded_library
 from windvane_privacy import ledger as ledger_module
 from windvane_privacy import sqlite_file
-from windvane_privacy.errors import LedgerFormat, WindvaneError
+from windvane_privacy.errors import IllegalTransition, LedgerError, LedgerFormat, WindvaneError
+from windvane_privacy.guardian_ledger import FILE as GUARDIAN_FILE
+from windvane_privacy.guardian_ledger import GuardianLedger
 from windvane_privacy.ledger import Ledger
 
 SEED = 20260701
@@ -128,6 +130,31 @@ def test_the_trials_bite_when_a_hash_leaves_before_it_is_stored(lives: Lives, mo
             live(ledger, world, 1)
         doubled += "double draw" in world.problems
     assert doubled > 5
+
+
+def test_a_guardians_ledger_on_a_failing_disk_refuses_by_name_and_goes_on(tmp_path: Path, vfs: PowerVfs) -> None:
+    """The guardian's ledger stands on the same file: no opening twice, no trace."""
+    folder = tmp_path / "g"
+    vfs.disk = Disk()
+    GuardianLedger.create(folder)
+    name = str(folder / GUARDIAN_FILE.name)
+    raw, refused, calls = Path(name).read_bytes(), 0, 99
+    for failing in range(1, 40):
+        vfs.disk = Disk.holding({name: raw}, failing=[failing])
+        try:
+            with GuardianLedger(folder) as ledger:
+                try:
+                    ledger.begin("2026-Q3", "a" * 64, bytes(32), b"leaf")
+                except LedgerError:
+                    refused += 1
+                    if ledger.round("2026-Q3") is None:
+                        ledger.begin("2026-Q3", "a" * 64, bytes(32), b"leaf")
+                with pytest.raises(IllegalTransition):
+                    ledger.begin("2026-Q3", "a" * 64, bytes(32), b"another leaf")
+        except LedgerError:
+            refused += 1
+        calls = min(calls, vfs.disk.calls)
+    assert refused >= calls // 2
 
 
 # --- the format's number --------------------------------------------------------------------------------------------
