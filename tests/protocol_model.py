@@ -8,6 +8,7 @@ Rules kept here:
 * crashes forget what a process held in its hands; a restored backup forgets what the ledger learned since; a clone is a
   second machine with the same ledger; the second place survives a restore and is copied with a clone;
 * what is visible is what was sent, delivered or not;
+* there is one log: a coordinator that shows two copies two different logs is not in it (see docs/protocol.md);
 * a bug is a named departure from the rules (`BUGS`); without one the model is what the agent and the ledger do.
 """
 

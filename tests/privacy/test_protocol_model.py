@@ -96,3 +96,31 @@ def test_a_restore_alone_breaks_a_protocol_of_one_phase() -> None:
     found = search(Model(bounds, "one phase"), trace=True)
     assert [step[0] for step in found.steps if step[0] in FAULTS] == ["backup", "restore"]
     assert search(Model(Bounds(crashes=2, drops=1, duplicates=1, draws=2), "one phase")).broken is None
+
+
+LARGE = {
+    "one machine": (Bounds(crashes=2, restores=2, drops=1, duplicates=1, closes=1, double_logs=1, draws=3), 350_000),
+    "a clone": (Bounds(crashes=1, restores=1, clones=1, double_logs=1, draws=2), 350_000),
+}
+BEYOND = Bounds(crashes=2, restores=2, clones=1, drops=1, duplicates=1, closes=1, double_logs=1, draws=4)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", LARGE)
+def test_no_long_history_reveals_two_noisy_vectors(name: str) -> None:
+    bounds, least = LARGE[name]
+    found = search(Model(bounds))
+    assert found.broken is None
+    assert found.complete
+    assert found.states >= least
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_million_states_of_everything_at_once_reveal_no_two_noisy_vectors() -> None:
+    """Two crashes, two restores and a clone with lost, doubled and late messages: too much to search to its end, so the
+    million worlds with the shortest histories."""
+    found = search(Model(BEYOND), most=1_000_000)
+    assert found.broken is None
+    assert found.states == 1_000_000
