@@ -287,7 +287,13 @@ class Ledger(LedgerView):
     # --- beside the rounds ---
 
     def remember_head(self, raw: bytes) -> None:
-        """Keep the newest verified head of the log."""
+        """Keep the newest verified head of the log.
+
+        Raises:
+            LedgerDamaged: also where this head is kept already: a scan comes before every step, and none may follow.
+        """
+        if self.damage is not None:
+            raise LedgerDamaged(self.damage)
         if self.last_head != raw:
             with self._transaction():
                 self._set_meta("last_head", raw.hex())

@@ -18,12 +18,14 @@
 | the same, to a restored backup | `test_a_restored_ledger_does_not_believe_an_older_log` |
 | the coordinator shows part of its log | `test_scan_of_a_selection_is_refused` |
 | two commitments of ours in the log | `test_second_commitment_in_the_log_burns` |
+| the ledger's file is damaged | `test_a_damaged_ledger_sends_nothing` |
 | the round fails | `test_failed_round_stays_charged` |
 """
 
 from __future__ import annotations
 
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,7 @@ from windvane_privacy.errors import (
     CoordinatorUnreachable,
     DuplicateSubmission,
     InconsistentCheckpoint,
+    LedgerDamaged,
     RoundBurned,
 )
 from windvane_privacy.ledger import Ledger
@@ -150,6 +153,23 @@ def test_an_older_log_than_the_one_seen_is_refused(world: MemberWorld) -> None:
         assert agent.ledger.round(ROUND).state in (State.COMMITTED, State.REVEALED)
     with world.agent() as agent:
         assert agent.submit(ROUND).state is State.ACCEPTED
+
+
+@pytest.mark.parametrize("kind", ["leaf", "reveal"])
+def test_a_damaged_ledger_sends_nothing(world: MemberWorld, kind: str) -> None:
+    world.approve()
+    _drawn_and_cut_off(world, kind)
+    connection = sqlite3.connect(world.folder / "ledger" / "ledger.db")
+    connection.execute("DROP TRIGGER round_frozen")
+    connection.execute("UPDATE round SET rho_num = 1")
+    connection.commit()
+    connection.close()
+    courier = LyingCourier(world.courier)
+    with world.agent(courier) as agent:
+        with pytest.raises(LedgerDamaged):
+            agent.submit(ROUND)
+        assert agent.ledger.round(ROUND) is not None  # it can still be read
+    assert _bodies("leaf", courier) == _bodies("reveal", courier) == set()
 
 
 def test_every_case_of_the_table_has_its_test() -> None:

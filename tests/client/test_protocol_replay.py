@@ -339,9 +339,7 @@ def test_the_real_parties_take_only_steps_of_the_model(template: MemberWorld, tm
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_two_hundred_histories_of_the_real_parties_are_histories_of_the_model(
-    template: MemberWorld, tmp_path: Path
-) -> None:
+def test_two_hundred_real_histories_are_histories_of_the_model(template: MemberWorld, tmp_path: Path) -> None:
     taken = _run(template, tmp_path, 200)
     assert taken.keys() >= EVERY | ACCIDENTS
     assert {("state", state) for state in range(6)} <= taken.keys()
