@@ -287,11 +287,7 @@ class Ledger(LedgerView):
     # --- beside the rounds ---
 
     def remember_head(self, raw: bytes) -> None:
-        """Keep the newest verified head of the log.
-
-        Raises:
-            LedgerDamaged: also where this head is kept already: a scan comes before every step, and none may follow.
-        """
+        """Keep the newest verified head of the log. Raises LedgerDamaged even where it is kept: no step may follow."""
         if self.damage is not None:
             raise LedgerDamaged(self.damage)
         if self.last_head != raw:
