@@ -8,7 +8,7 @@ Rules kept here:
 * a new name is durable with the first sync of its file, a deletion with a sync of its folder; names that are not
   durable survive up to a random point in their order;
 * the power fails at the call with a chosen number: that call is half done, and nothing works after it; a call may also
-  fail alone (`failing`), as on a full or flaky disk, and the next ones work;
+  fail alone (`failing`), as on a full or flaky disk, and the next ones work; or nothing can be read (`unreadable`);
 * chance comes from the generator that the test hands in.
 """
 
@@ -83,6 +83,7 @@ class Disk:
     cut: int = 0
     failing: frozenset[int] = frozenset()
     off: bool = False
+    unreadable: bool = False
 
     @classmethod
     def holding(cls, files: dict[str, bytes], cut: int = 0, failing: Iterable[int] = ()) -> Disk:

@@ -69,11 +69,12 @@ def loaded_library() -> ctypes.CDLL | None:
     library.sqlite3_vfs_find.restype = POINTER(_Vfs)
     library.sqlite3_vfs_find.argtypes = [c_char_p]
     library.sqlite3_vfs_register.argtypes = [c_void_p, c_int]
+    library.sqlite3_vfs_unregister.argtypes = [c_void_p]
     return library if library.sqlite3_libversion().decode() == sqlite3.sqlite_version else None
 
 
 class PowerVfs:
-    """The VFS; `disk` is the disk that it uses now. Made once a process: SQLite keeps pointers into it."""
+    """The VFS; `disk` is the disk that it uses now. It must outlive its connections: SQLite keeps pointers into it."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.disk = Disk()
@@ -101,6 +102,7 @@ class PowerVfs:
         try:
             yield
         finally:
+            self._library.sqlite3_vfs_unregister(pointer(self._vfs))
             self._library.sqlite3_vfs_register(self._real, 1)
 
     # --- files ---
@@ -114,13 +116,16 @@ class PowerVfs:
 
     def _read(self, file: int, target: int, length: int, offset: int) -> int:
         disk, _name, held = self._of(file)
-        if disk.off:
+        if disk.off or disk.unreadable:
             return IOERR
         data = bytes(held.now[offset : offset + length])
         memmove(target, data.ljust(length, b"\0"), length)
         return OK if len(data) == length else SHORT_READ
 
     def _write(self, file: int, source: int, length: int, offset: int) -> int:
+        disk, _name, _held = self._of(file)
+        if disk.calls + 1 in disk.failing:
+            length //= 2  # a short write: some of it arrives, and the call fails
         return self._change(file, lambda held: held.write(offset, string_at(source, length)))
 
     def _truncate(self, file: int, size: int) -> int:

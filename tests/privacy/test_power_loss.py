@@ -24,7 +24,7 @@ from power_life import Lives, World, live
 from power_vfs import PowerVfs, loaded_library
 from windvane_privacy import ledger as ledger_module
 from windvane_privacy import sqlite_file
-from windvane_privacy.errors import IllegalTransition, LedgerError, LedgerFormat, WindvaneError
+from windvane_privacy.errors import IllegalTransition, LedgerDamaged, LedgerError, LedgerFormat, WindvaneError
 from windvane_privacy.guardian_ledger import FILE as GUARDIAN_FILE
 from windvane_privacy.guardian_ledger import GuardianLedger
 from windvane_privacy.ledger import Ledger
@@ -96,6 +96,28 @@ def test_a_disk_that_fails_and_recovers_never_doubles_a_draw(lives: Lives) -> No
     """The ledger stays open, the step is tried again, and only then the power fails."""
     stride = next(one for one in range(7, 99) if gcd(one, len(lives.points)) == 1)
     assert _violations(lives.flaky_trial, range(0, 150 * stride, stride)) == {}
+
+
+def test_a_disk_that_gives_nothing_is_refused_by_name_and_believed_again_later(lives: Lives) -> None:
+    raw, world = lives.starts[3]
+    lives.vfs.disk = disk = Disk.holding({lives.name: raw})
+    disk.unreadable = True
+    with pytest.raises(LedgerError) as caught:
+        open_ledger(lives.folder)
+    assert not isinstance(caught.value, LedgerDamaged)  # nothing says that the file itself is broken
+    disk.unreadable = False
+    with open_ledger(lives.folder) as ledger:
+        ledger._sql.execute("PRAGMA shrink_memory")  # pages are read again when they are asked for
+        disk.unreadable = True
+        for ask in (ledger.rounds, ledger.lifetime, ledger.approvals, lambda: ledger.round("2026-Q3")):
+            with pytest.raises(LedgerError):
+                ask()
+        with pytest.raises(LedgerError):
+            live(ledger, world, 1)
+        disk.unreadable = False
+        live(ledger, world)
+        world.check(ledger)
+    assert world.problems == set()
 
 
 def test_the_trials_bite_without_syncs(lives: Lives, monkeypatch: pytest.MonkeyPatch) -> None:
