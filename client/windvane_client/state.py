@@ -5,6 +5,7 @@ Rules kept here:
 * everything lies in one folder, 0700, made once and whole: a crash in between leaves nothing half made;
 * existing keys and ledgers are never overwritten (`StateExists`), a missing ledger is never made anew by using it;
 * every file is checked as a whole when it is read; an unknown field is an error;
+* a disk that does not take a file is a named refusal; the step is taken again with the same bytes;
 * the newest head of the log is kept a second time outside the folder, so that a restored copy of the folder shows;
 * nothing in here is sent anywhere but the public enrolment card.
 
@@ -34,7 +35,7 @@ import msgspec
 from windvane_client.ids import KeyedIds, load_or_make_k_org
 from windvane_client.people import PEOPLE_TOML, People, load_people, parse_people
 from windvane_client.settings import MemberSettings, check_settings, settings_toml
-from windvane_privacy.errors import ConfigurationError, DemoManifest, StateExists
+from windvane_privacy.errors import ConfigurationError, DemoManifest, StateExists, StateNotWritten
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.keyfiles import (
     read_secret,
@@ -191,7 +192,7 @@ class MemberState:
 
     def keep_enrolled(self, answer: bytes) -> None:
         """The coordinator has taken the card."""
-        replace_file(self.folder / "enrolled.json", answer)
+        _replace(self.folder / "enrolled.json", answer)
 
     def manifest(self, round_id: str) -> bytes | None:
         """The signed manifest of a round, as it was verified."""
@@ -206,7 +207,7 @@ class MemberState:
     def keep_manifest(self, round_id: str, raw: bytes) -> None:
         """Keep a verified signed manifest; the ledger says whether it is approved."""
         secure_folder(self.folder / "manifests")
-        replace_file(self._manifest_path(round_id), raw)
+        _replace(self._manifest_path(round_id), raw)
 
     def roster(self) -> bytes | None:
         """The newest accepted roster."""
@@ -214,7 +215,7 @@ class MemberState:
 
     def keep_roster(self, raw: bytes) -> None:
         """Replace the newest accepted roster."""
-        replace_file(self.folder / "roster.json", raw)
+        _replace(self.folder / "roster.json", raw)
 
     def second_head(self) -> bytes | None:
         """The head of the log as kept outside this folder."""
@@ -225,14 +226,14 @@ class MemberState:
         """Keep the newest head outside this folder."""
         path = self._second_path()
         secure_folder(path.parent)
-        replace_file(path, raw)
+        _replace(path, raw)
 
     def keep_evidence(self, name: str, raw: bytes) -> Path:
         """Keep a log entry that accuses somebody; `name` is its hash."""
         folder = secure_folder(self.folder / "evidence")
         path = folder / f"{name}.json"
         if not path.exists():
-            replace_file(path, raw)
+            _replace(path, raw)
         return path
 
     def _second_path(self) -> Path:
@@ -254,6 +255,13 @@ class MemberState:
         if len(raw) > MAX_FILE_BYTES:
             raise ConfigurationError(f"{path.name} is too long.")
         return raw
+
+
+def _replace(path: Path, raw: bytes) -> None:
+    try:
+        replace_file(path, raw)
+    except OSError:
+        raise StateNotWritten(f"{path.name} could not be written.") from None
 
 
 def machine_id() -> str:

@@ -118,6 +118,12 @@ class ConfigurationError(WindvaneError):
     advice = "Correct the file named above; `windvane member init` writes a commented example."
 
 
+class StateNotWritten(WindvaneError):
+    """The disk did not take a file of the state folder or of the second place."""
+
+    advice = "Free space or repair the disk, then run the same command again; nothing is lost or sent twice."
+
+
 class PolicyMissing(ConfigurationError):
     """There is no readable policy, so nothing is accepted."""
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from windvane_privacy.errors import IllegalTransition, LedgerDamaged
-from windvane_privacy.sqlite_file import FileKind, SqliteFile, create_file
+from windvane_privacy.errors import IllegalTransition, LedgerDamaged, LedgerError
+from windvane_privacy.sqlite_file import FileKind, SqliteFile, create_file, roll_back
 
 FILE = FileKind("guardian.db", application_id=0x57564731, format=1)  # "WVG1"
 
@@ -97,7 +97,7 @@ class GuardianLedger:
     def round(self, round_id: str) -> GuardianRound | None:
         """The row of a round, or None before `ready`."""
         query = f"SELECT {', '.join(_COLUMNS)} FROM round WHERE round_id = ?"
-        row = self._connection.execute(query, (round_id,)).fetchone()
+        row = self._file.row(query, (round_id,))
         return None if row is None else GuardianRound(*row)
 
     def begin(self, round_id: str, round_key_id: str, nonce: bytes, ready_leaf: bytes) -> None:
@@ -150,7 +150,7 @@ class GuardianLedger:
 
     def recall(self, key: str) -> bytes | None:
         """A remembered document: "roster" (the last one accepted) or "head" (the last one seen)."""
-        row = self._connection.execute("SELECT value FROM memory WHERE key = ?", (key,)).fetchone()
+        row = self._file.row("SELECT value FROM memory WHERE key = ?", (key,))
         return None if row is None else bytes(row[0])
 
     def remember(self, key: str, value: bytes) -> None:
@@ -172,17 +172,19 @@ class GuardianLedger:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        self._connection.execute("BEGIN IMMEDIATE")
         try:
+            self._connection.execute("BEGIN IMMEDIATE")
             yield self._connection
-        except sqlite3.IntegrityError as error:
-            self._connection.execute("ROLLBACK")
-            raise IllegalTransition from error
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        else:
             self._connection.execute("COMMIT")
+        except sqlite3.IntegrityError as error:
+            roll_back(self._connection)
+            raise IllegalTransition from error
+        except sqlite3.Error:
+            roll_back(self._connection)
+            raise LedgerError("The disk did not take the entry; nothing was sent.") from None
+        except BaseException:
+            roll_back(self._connection)
+            raise
 
 
 _FROZEN = ("round_id", "round_key_id", "nonce", "ready_leaf")

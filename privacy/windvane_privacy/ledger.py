@@ -56,7 +56,7 @@ from windvane_privacy.ledger_schema import (
 from windvane_privacy.ledger_view import Admission, LedgerView
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.own import OwnCounts
-from windvane_privacy.sqlite_file import SqliteFile, create_file
+from windvane_privacy.sqlite_file import SqliteFile, create_file, roll_back
 
 
 class Ledger(LedgerView):
@@ -88,11 +88,14 @@ class Ledger(LedgerView):
         Raises:
             LedgerLocked: another process has it.
             LedgerDamaged: missing, or no database; a milder fault opens it for reading (`damage`).
-            LedgerFormat: written by another version.
+            LedgerFormat: written by a newer version, or by one that is too old.
+            LedgerError: the disk did not take the step to this version's format.
         """
         file = SqliteFile(folder, FILE)
         try:
-            return cls(file, machine_id)
+            found = cls(file, machine_id)
+            # The chain is checked before and after: an upgrade neither hides a broken one nor breaks one.
+            return cls(file, machine_id) if file.upgrade() else found
         except sqlite3.DatabaseError:
             file.close()
             raise LedgerDamaged("The file cannot be read as a ledger.") from None
@@ -283,16 +286,16 @@ class Ledger(LedgerView):
     # --- beside the rounds ---
 
     def remember_head(self, raw: bytes) -> None:
-        """Keep the newest verified head of the log."""
+        """Keep the newest verified head of the log. Raises LedgerDamaged even where it is kept: no step may follow."""
+        if self.damage is not None:
+            raise LedgerDamaged(self.damage)
         if self.last_head != raw:
             with self._transaction():
                 self._set_meta("last_head", raw.hex())
 
     def note_policy(self, sha256: str, day: str) -> bool:
         """Write an entry if the policy is another than at the last entry; True if it was."""
-        row = self._sql.execute(
-            "SELECT sha256 FROM policy_change WHERE what = 'policy' ORDER BY number DESC LIMIT 1"
-        ).fetchone()
+        row = self._file.row("SELECT sha256 FROM policy_change WHERE what = 'policy' ORDER BY number DESC LIMIT 1")
         if row is not None and row[0] == sha256:
             return False
         with self._transaction():
@@ -317,7 +320,7 @@ class Ledger(LedgerView):
             " (SELECT 1 FROM round_people WHERE round_people.round_id = round.round_id))"
         )
         if self.damage is None:
-            for (round_id,) in self._sql.execute(query, (ended_before,)).fetchall():
+            for (round_id,) in self._file.rows(query, (ended_before,)):
                 self.forget_shown(str(round_id))
 
     def forget_shown(self, round_id: str) -> None:
@@ -393,18 +396,14 @@ class Ledger(LedgerView):
             yield
             self._sql.execute("COMMIT")
         except sqlite3.IntegrityError as error:
-            self._roll_back()
+            roll_back(self._sql)
             raise IllegalTransition(f"The database refused it: {error}.") from None
         except sqlite3.Error:
-            self._roll_back()
+            roll_back(self._sql)
             raise LedgerError("The disk did not take the entry; nothing was sent.") from None
         except BaseException:
-            self._roll_back()
+            roll_back(self._sql)
             raise
-
-    def _roll_back(self) -> None:
-        if self._sql.in_transaction:
-            self._sql.execute("ROLLBACK")
 
     def _set_meta(self, key: str, value: str) -> None:
         self._sql.execute(

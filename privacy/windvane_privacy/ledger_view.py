@@ -16,6 +16,7 @@ from fractions import Fraction
 from windvane_privacy import canonical
 from windvane_privacy.budget import Overlap
 from windvane_privacy.envelope import commit_hash
+from windvane_privacy.errors import LedgerDamaged, MalformedInput
 from windvane_privacy.ledger_schema import (
     GENESIS,
     BurnReason,
@@ -43,7 +44,7 @@ class LedgerView:
     def __init__(self, file: SqliteFile, machine_id: str) -> None:
         self._file = file
         self._sql = file.connection
-        self._columns = [str(row[1]) for row in self._sql.execute("PRAGMA table_info(round)").fetchall()]
+        self._columns = [str(row[1]) for row in self._file.rows("PRAGMA table_info(round)")]
         if file.damage is None:
             broken = self._broken_chain()
             if broken:
@@ -74,92 +75,91 @@ class LedgerView:
 
     def round(self, round_id: str) -> RoundEntry | None:
         """The entry of a round; None: empty."""
-        row = self._sql.execute("SELECT * FROM round WHERE round_id = ?", (round_id,)).fetchone()
+        row = self._file.row("SELECT * FROM round WHERE round_id = ?", (round_id,))
         return None if row is None else self._entry(row)
 
     def rounds(self) -> list[RoundEntry]:
         """All entries in the order of their charges."""
-        return [self._entry(row) for row in self._sql.execute("SELECT * FROM round ORDER BY number").fetchall()]
+        return [self._entry(row) for row in self._file.rows("SELECT * FROM round ORDER BY number")]
 
     def approval(self, round_id: str) -> tuple[str, str] | None:
         """(manifest SHA-256, day) of the approval of a round."""
-        row = self._sql.execute(
-            "SELECT manifest_sha256, approved_at_day FROM approval WHERE round_id = ?", (round_id,)
-        ).fetchone()
+        row = self._file.row("SELECT manifest_sha256, approved_at_day FROM approval WHERE round_id = ?", (round_id,))
         return None if row is None else (str(row[0]), str(row[1]))
 
     def approvals(self) -> list[str]:
         """Approved rounds in order."""
-        return [str(row[0]) for row in self._sql.execute("SELECT round_id FROM approval ORDER BY rowid").fetchall()]
+        return [str(row[0]) for row in self._file.rows("SELECT round_id FROM approval ORDER BY rowid")]
 
     def overlap(self, manifest: Manifest) -> Overlap:
         """What is already charged for other rounds whose events overlap this one's."""
-        rows = self._sql.execute(
+        rows = self._file.rows(
             "SELECT rho_num, rho_den, h FROM round WHERE round_id <> ? AND events_from < ? AND ? < events_to",
             (manifest.round, manifest.events.to, manifest.events.from_),
-        ).fetchall()
+        )
         return Overlap(
-            sum((Fraction(num, den) for num, den, _ in rows), Fraction(0)),
-            sum((h * Fraction(num, den) for num, den, h in rows), Fraction(0)),
+            sum((_rho(num, den) for num, den, _ in rows), Fraction(0)),
+            sum((h * _rho(num, den) for num, den, h in rows), Fraction(0)),
         )
 
     def lifetime(self) -> tuple[int, Fraction]:
         """Charged rounds, and the most that one person can have spent here."""
-        rows = self._sql.execute("SELECT rho_num, rho_den FROM round").fetchall()
-        return len(rows), sum((Fraction(num, den) for num, den in rows), Fraction(0))
+        rows = self._file.rows("SELECT rho_num, rho_den FROM round")
+        return len(rows), sum((_rho(num, den) for num, den in rows), Fraction(0))
 
     def own_directions(self, round_id: str) -> list[tuple[str, str, str, str]]:
         """(kind, signal, pair as `a|b`, word) of a finished round."""
         return [
             (str(kind), str(signal), str(pair), str(word))
-            for kind, signal, pair, word in self._sql.execute(
+            for kind, signal, pair, word in self._file.rows(
                 "SELECT kind, signal, pair, word FROM own_directions WHERE round_id = ? ORDER BY 1, 2, 3", (round_id,)
-            ).fetchall()
+            )
         ]
 
     def stop(self, round_id: str) -> Stop | None:
         """This member's own stop of a round; None: it has not stopped it."""
-        row = self._sql.execute("SELECT reason, leaf FROM stop WHERE round_id = ?", (round_id,)).fetchone()
+        row = self._file.row("SELECT reason, leaf FROM stop WHERE round_id = ?", (round_id,))
         return None if row is None else Stop(StopReason(str(row[0])), row[1])
 
     def stops(self) -> list[tuple[str, Stop]]:
         """(round, stop) of every round that this member stopped itself."""
-        found = self._sql.execute("SELECT round_id, reason, leaf FROM stop ORDER BY rowid").fetchall()
+        found = self._file.rows("SELECT round_id, reason, leaf FROM stop ORDER BY rowid")
         return [(str(name), Stop(StopReason(str(reason)), leaf)) for name, reason, leaf in found]
 
     def counts(self, round_id: str) -> OwnCounts | None:
         """The counts of a finished round; None once they were shown, or 45 days after its end."""
-        row = self._sql.execute("SELECT people, malformed FROM round_people WHERE round_id = ?", (round_id,)).fetchone()
+        row = self._file.row("SELECT people, malformed FROM round_people WHERE round_id = ?", (round_id,))
         if row is None:
             return None
-        cells = self._sql.execute(
+        cells = self._file.rows(
             "SELECT toward_a, toward_b FROM round_cells WHERE round_id = ? ORDER BY cell", (round_id,)
-        ).fetchall()
+        )
         return OwnCounts(tuple((int(a), int(b)) for a, b in cells), int(row[0]), int(row[1]))
 
     def charged_people(self, round_id: str) -> int:
         """How many people a round is charged to; for the member's own screen after its end."""
         query = "SELECT COUNT(*) FROM person_quarter WHERE round_id = ?"
-        return int(self._sql.execute(query, (round_id,)).fetchone()[0])
+        row = self._file.row(query, (round_id,))
+        return 0 if row is None else int(row[0])
 
     # --- inside ---
 
     def _admission(self, rho: Fraction, cap: Fraction) -> Admission:
         lost = sum((entry.rho for entry in self.rounds() if entry.everyone), Fraction(0))
         spent: dict[bytes, Fraction] = {}
-        for person, num, den, times in self._sql.execute(
+        for person, num, den, times in self._file.rows(
             "SELECT person_key, rho_num, rho_den, COUNT(*) FROM person_quarter JOIN round USING (round_id)"
             " GROUP BY person_key, rho_num, rho_den"
-        ).fetchall():
-            spent[person] = spent.get(person, Fraction(0)) + times * Fraction(num, den)
+        ):
+            spent[person] = spent.get(person, Fraction(0)) + times * _rho(num, den)
         return lambda person: spent.get(person, Fraction(0)) + lost + rho <= cap
 
     def _meta(self, key: str) -> str | None:
-        row = self._sql.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        row = self._file.row("SELECT value FROM meta WHERE key = ?", (key,))
         return None if row is None else str(row[0])
 
     def _chain_end(self) -> tuple[int, str]:
-        row = self._sql.execute("SELECT number, entry_hash FROM round ORDER BY number DESC LIMIT 1").fetchone()
+        row = self._file.row("SELECT number, entry_hash FROM round ORDER BY number DESC LIMIT 1")
         return (0, GENESIS) if row is None else (int(row[0]), str(row[1]))
 
     def _broken_chain(self) -> str | None:
@@ -167,14 +167,14 @@ class LedgerView:
         if self._meta("install_id") is None or self._meta("key_id") is None:
             return "The ledger was not made to its end."
         previous, names = GENESIS, self._columns
-        rows = self._sql.execute("SELECT * FROM round ORDER BY number").fetchall()
+        rows = self._file.rows("SELECT * FROM round ORDER BY number")
         for number, row in enumerate(rows, start=1):
             columns = dict(zip(names, row, strict=True))
             persons = [
                 bytes(found[0])
-                for found in self._sql.execute(
+                for found in self._file.rows(
                     "SELECT person_key FROM person_quarter WHERE round_id = ?", (columns["round_id"],)
-                ).fetchall()
+                )
             ]
             if (
                 columns["number"] != number
@@ -192,13 +192,21 @@ class LedgerView:
     def _entry(self, row: Sequence[object]) -> RoundEntry:
         found = dict(zip(self._columns, row, strict=True))
         noisy, reason = found["noisy"], found["reason"]
-        rho = Fraction(int(str(found["rho_num"])), int(str(found["rho_den"])))
         kept = {name: found[name] for name in RoundEntry.__dataclass_fields__ if name in found}
-        kept.update(
-            state=State(str(found["state"])),
-            rho=rho,
-            everyone=bool(found["everyone"]),
-            noisy=tuple(canonical.decode(noisy)) if isinstance(noisy, bytes) else None,
-            reason=BurnReason(str(reason)) if reason is not None else None,
-        )
+        try:
+            kept.update(
+                state=State(str(found["state"])),
+                noisy=tuple(canonical.decode(noisy)) if isinstance(noisy, bytes) else None,
+                reason=BurnReason(str(reason)) if reason is not None else None,
+            )
+        except (ValueError, TypeError, MalformedInput):
+            raise LedgerDamaged("An entry cannot be read.") from None
+        kept.update(rho=_rho(found["rho_num"], found["rho_den"]), everyone=bool(found["everyone"]))
         return RoundEntry(**kept)  # type: ignore[arg-type]  # columns and fields are compared by a test
+
+
+def _rho(numerator: object, denominator: object) -> Fraction:
+    # A damaged file can still be read, and may then hold anything.
+    if type(numerator) is not int or type(denominator) is not int or denominator <= 0:
+        raise LedgerDamaged("A charge cannot be read.")
+    return Fraction(numerator, denominator)

@@ -7,7 +7,9 @@ Rules kept here:
   3.51.2 have a WAL fault, and one connection needs no WAL);
 * two locks: a lock file for processes that ask, SQLite's exclusive lock for programs that do not;
 * a file is made whole or not at all, and one that is missing is never made anew by opening it: an empty ledger would
-  allow a second draw, or a second opening.
+  allow a second draw, or a second opening;
+* an older format is brought up step by step, each step whole or not at all, and never in a file that is damaged; a
+  newer one is refused.
 """
 
 from __future__ import annotations
@@ -15,22 +17,25 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from windvane_privacy.errors import KeyFileTooOpen, LedgerDamaged, LedgerFormat, LedgerLocked, StateExists
+from windvane_privacy.errors import KeyFileTooOpen, LedgerDamaged, LedgerError, LedgerFormat, LedgerLocked, StateExists
 from windvane_privacy.keyfiles import require_platform, secure_folder, sync_folder
 
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
     """What tells one kind of ledger from another: its file's name, SQLite's `application_id`, and the format's number
-    (`user_version`, from 1; 0 is a file that was not made to its end)."""
+    (`user_version`, from 1; 0 is a file that was not made to its end). `upgrades`: the statements that turn a format
+    into the next one."""
 
     name: str
     application_id: int
     format: int
+    upgrades: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     @property
     def lock_name(self) -> str:
@@ -44,6 +49,7 @@ def create_file(folder: Path, kind: FileKind, schema: str, meta: Mapping[str, st
 
     Raises:
         StateExists: there is one.
+        LedgerError: the disk did not take it.
         KeyFileTooOpen: the folder can be read by others.
         UnsupportedPlatform: no file locks here.
     """
@@ -62,6 +68,8 @@ def create_file(folder: Path, kind: FileKind, schema: str, meta: Mapping[str, st
         if meta:
             connection.executemany("INSERT INTO meta VALUES (?, ?)", list(meta.items()))
         connection.execute("COMMIT")
+    except sqlite3.Error:
+        raise LedgerError("The disk did not take the new ledger.") from None
     finally:
         connection.close()
     try:
@@ -82,7 +90,8 @@ class SqliteFile:
     Raises:
         LedgerDamaged: missing, a link, no database, or not made to its end.
         LedgerLocked: another process has it.
-        LedgerFormat: written by another version.
+        LedgerFormat: written by a newer version, or by one that is too old.
+        LedgerError: the disk does not give it.
         KeyFileTooOpen: others have rights on the file or its folder.
         UnsupportedPlatform: no file locks here.
     """
@@ -94,12 +103,50 @@ class SqliteFile:
             raise LedgerDamaged("The ledger's file is missing.")
         _check_file(secure_folder(folder) / kind.name)
         self.damage: str | None = None
+        self._kind, self._format = kind, kind.format
         self._lock = _lock(folder / kind.lock_name)
         try:
             self.connection = self._open(path, kind)
         except BaseException:
             os.close(self._lock)
             raise
+
+    def rows(self, query: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query.
+
+        Raises:
+            LedgerDamaged: a page of the file is broken.
+            LedgerError: the disk does not give it.
+        """
+        try:
+            return self.connection.execute(query, parameters).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise _named(error) from None
+
+    def row(self, query: str, parameters: Sequence[object] = ()) -> tuple[Any, ...] | None:
+        """The first row of a query, or None. Raises LedgerDamaged, LedgerError."""
+        found = self.rows(query, parameters)
+        return found[0] if found else None
+
+    def upgrade(self) -> bool:
+        """Bring a sound file of an older format to this version's; whether anything had to be done.
+
+        Raises:
+            LedgerError: the disk did not take it; the file is as it was, or some whole steps further.
+        """
+        todo = range(self._format, self._kind.format) if self.damage is None else range(0)
+        for old in todo:
+            try:
+                self.connection.execute("BEGIN IMMEDIATE")
+                for statement in self._kind.upgrades[old]:
+                    self.connection.execute(statement)
+                self.connection.execute(f"PRAGMA user_version = {old + 1}")
+                self.connection.execute("COMMIT")
+            except sqlite3.Error:
+                roll_back(self.connection)
+                raise LedgerError("The ledger could not be brought to this version's format.") from None
+            self._format = old + 1
+        return bool(todo)
 
     def close(self) -> None:
         """Close the file and give up both locks."""
@@ -127,8 +174,9 @@ class SqliteFile:
                 raise _named(error) from None
             if application != kind.application_id or version == 0:
                 raise LedgerDamaged("The file is not a complete ledger.")
-            if version != kind.format:
+            if version > kind.format or any(old not in kind.upgrades for old in range(version, kind.format)):
                 raise LedgerFormat
+            self._format = version
         except BaseException:
             connection.close()
             raise
@@ -138,9 +186,21 @@ class SqliteFile:
         return connection
 
 
+def roll_back(connection: sqlite3.Connection) -> None:
+    """Give up the open transaction. A disk that fails here too changes nothing: the next opening rolls back."""
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        pass
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     # Autocommit: every transaction is begun and ended by name in the ledgers.
-    connection = sqlite3.connect(path, timeout=0, isolation_level=None, cached_statements=16)
+    try:
+        connection = sqlite3.connect(path, timeout=0, isolation_level=None, cached_statements=16)
+    except sqlite3.Error as error:
+        raise _named(error) from None
     try:
         for pragma in (
             "journal_mode = DELETE",
@@ -159,15 +219,19 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _named(error: sqlite3.DatabaseError) -> LedgerLocked | LedgerDamaged:
-    locked = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
-    return LedgerLocked() if locked else LedgerDamaged("The file cannot be read as a database.")
+def _named(error: sqlite3.Error) -> LedgerError:
+    if not isinstance(error, sqlite3.OperationalError):
+        return LedgerDamaged("The file cannot be read as a database.")
+    return LedgerLocked() if "locked" in str(error) else LedgerError("The disk does not give the ledger's file.")
 
 
 def _lock(path: Path) -> int:
     import fcntl  # not on Windows, where require_platform has refused before
 
-    handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError:
+        raise LedgerError("The disk does not give the ledger's lock file.") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -226,6 +226,18 @@ def test_a_failed_round_stays_charged_and_counts_with_overlapping_events(tmp_pat
         assert ledger.overlap(later) == Overlap()
 
 
+def test_failed_round_stays_charged(tmp_path: Path) -> None:
+    """To each person whom it was about, for ever: whoever comes later has the whole cap, they have the rest."""
+    failed, later = _rounds(2, s=52)
+    assert failed.rho == CAP  # one such round uses the whole cap
+    with new_ledger(tmp_path / "l") as ledger:
+        draw(ledger, failed, persons=PEOPLE[:2])
+        ledger.burn(failed.round, BurnReason.NOT_ACCEPTED, WORDS, DAY)
+    with open_ledger(tmp_path / "l") as ledger:
+        assert ledger.lifetime() == (1, failed.rho)
+        assert _admitted(ledger, later, PEOPLE) == {PEOPLE[0]: False, PEOPLE[1]: False, PEOPLE[2]: True}
+
+
 def test_an_installation_has_one_agent(tmp_path: Path) -> None:
     with new_ledger(tmp_path / "l"):
         with pytest.raises(LedgerLocked):
@@ -300,7 +312,7 @@ def _rounds(count: int, s: int = 208) -> list[object]:
     ]
 
 
-def _admitted(ledger: Ledger, manifest: object, persons: tuple[bytes, ...]) -> dict[bytes, bool]:
+def _admitted(ledger: Ledger, manifest: object, persons: tuple[bytes, ...], cap: Fraction = CAP) -> dict[bytes, bool]:
     found: dict[bytes, bool] = {}
 
     def make(admits: object) -> Drawn:

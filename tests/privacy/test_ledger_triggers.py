@@ -176,7 +176,7 @@ def test_a_flipped_page_is_noticed(tmp_path: Path) -> None:
         assert ledger.damage is not None
 
 
-def test_a_ledger_of_another_version_is_refused(tmp_path: Path) -> None:
+def test_a_ledger_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     new_ledger(tmp_path / "l").close()
     connection = sqlite3.connect(tmp_path / "l" / "ledger.db")
     connection.execute("PRAGMA user_version = 2")
