@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from manifests import LOG_ORIGIN, coordinator_key, guardian_key, make_guardians, make_manifest, member_key
+from manifests import guardian_key, make_guardians, make_manifest, member_key
+from policies import GUARDIANS, policy, text
 from windvane_privacy.budget import Overlap
 from windvane_privacy.errors import (
     BoundAbovePolicy,
@@ -40,25 +41,8 @@ from windvane_privacy.policy import (
     installed_version,
     load_policy,
     policy_from,
-    policy_toml,
 )
 from windvane_privacy.rules import current_rules
-
-GUARDIANS = [PinnedGuardian(f"Guardian {j}", guardian_key(j).public.hex(), f"group {j}") for j in range(1, 4)]
-
-
-def text(**changes: Any) -> str:
-    arguments: dict[str, Any] = {
-        "coordinator": coordinator_key().public.hex(),
-        "log_origin": LOG_ORIGIN,
-        "guardians": GUARDIANS,
-    }
-    return policy_toml(**{**arguments, **changes})
-
-
-def policy(**changes: Any) -> Policy:
-    """The default policy with some fields changed, as a file would give it."""
-    return policy_from({**tomllib.loads(text()), **changes})
 
 
 def real(**changes: Any) -> Manifest:
