@@ -50,10 +50,21 @@ def commands_page() -> str:
             for name in group.list_commands(click.Context(group)):
                 command = group.get_command(click.Context(group), name)
                 assert command is not None
-                lines += _command(f"windvane {audience} {name}", command, "###")
+                lines += _commands(f"windvane {audience} {name}", command)
         else:
             lines += _command(f"windvane {audience}", group, "##")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _commands(title: str, command: click.Command) -> list[str]:
+    """A command, or the commands of a group below it."""
+    if not isinstance(command, click.Group):
+        return _command(title, command, "###")
+    below = [
+        (name, command.get_command(click.Context(command), name))
+        for name in command.list_commands(click.Context(command))
+    ]
+    return [line for name, one in below if one is not None for line in _commands(f"{title} {name}", one)]
 
 
 def _command(title: str, command: click.Command, level: str) -> list[str]:
