@@ -77,7 +77,7 @@ def budget_facts(
         "delta": delta,
         "ledger": damage or "whole",
         "rounds": [_round(entry) for entry in rounds],
-        "spent_at_most": {SPAN_WORDS[span.quarters]: _span(span, delta) for span in spent.spans},
+        "spent_at_most": [_span(span, delta) for span in spent.spans],
         "cap": _loss(cap, delta),
         "quarters_left": spent.left,
         "terms": None,
@@ -126,7 +126,8 @@ def _round(entry: RoundEntry) -> dict[str, JsonValue]:
 
 
 def _span(span: Span, delta: str | None) -> dict[str, JsonValue]:
-    return {"a": _loss(span.rho, delta), "c": _loss(span.local, delta)}
+    over = SPAN_WORDS[span.quarters]
+    return {"over": over, "a": _loss(span.rho, delta), "c": _loss(span.local, delta)}
 
 
 def _loss(rho: Fraction, delta: str | None) -> dict[str, str | None]:
@@ -151,8 +152,8 @@ def show_budget(console: Console, facts: dict[str, JsonValue]) -> None:
     _rounds(console, facts)
     at = "" if facts["delta"] is None else f" at delta {facts['delta']}"
     table = Table("over", "rho", f"epsilon{at}", "if two guardians collude", box=SIMPLE_HEAD)
-    for words, row in facts["spent_at_most"].items():
-        table.add_row(words, row["a"]["rho"], row["a"]["epsilon"] or "-", _both(row["c"]))
+    for row in facts["spent_at_most"]:
+        table.add_row(row["over"], row["a"]["rho"], row["a"]["epsilon"] or "-", _both(row["c"]))
     table.add_row("cap of one person", facts["cap"]["rho"], facts["cap"]["epsilon"] or "-", "")
     _section(console, "What one person can have spent here, at most", table)
     terms = facts["terms"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -27,6 +26,7 @@ Looser = Callable[[Any, Any], bool]
 BY_HAND = "guardians"
 """The one field that is a list of tables: it is edited in the file."""
 LEFT_OUT = "none"
+_PLAIN = re.compile(r"true|false|\d{1,9}")
 
 
 def _more(old: Any, new: Any) -> bool:
@@ -146,11 +146,7 @@ def _toml(old: Any, field: str, value: str) -> str:
     if isinstance(old, tuple):
         return json.dumps([part.strip() for part in value.split(",") if part.strip()], ensure_ascii=False)
     if isinstance(old, (bool, int)) or field == "max_h":
-        try:
-            plain = tomllib.loads(f"value = {value}")
-        except tomllib.TOMLDecodeError:
-            plain = {}
-        if plain.keys() != {"value"} or type(plain["value"]) not in (bool, int):
+        if _PLAIN.fullmatch(value) is None:
             raise ConfigurationError(f"{field} takes a whole number, or true or false.")
         return value
     return json.dumps(value, ensure_ascii=False)
