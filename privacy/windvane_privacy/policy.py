@@ -193,14 +193,20 @@ def _refusals(policy: Policy, m: Manifest, overlap: budget.Overlap) -> Iterator[
     floors = DEMO_FLOORS if m.demo else policy.floors
     h, installed = m.noise.h, installed_version()
     spent, local = m.rho + overlap.rho, h * m.rho + overlap.local
-    yield m.coordinator != policy.coordinator, CoordinatorNotPinned("Field coordinator: the key is another one.")
-    yield m.log_origin != policy.log_origin, CoordinatorNotPinned("Field log_origin: the name is another one.")
+    yield (
+        m.coordinator != policy.coordinator,
+        CoordinatorNotPinned("Manifest, field coordinator: the key is another one."),
+    )
+    yield (
+        m.log_origin != policy.log_origin,
+        CoordinatorNotPinned("Manifest, field log_origin: the name is another one."),
+    )
     newer, wanted = not _at_least(installed, m.min_software), not _at_least(installed, policy.min_software)
-    yield newer, SoftwareTooOld(f"Field min_software: the manifest demands another version than {installed}.")
-    yield wanted, SoftwareTooOld(f"Line min_software of policy.toml demands another version than {installed}.")
-    yield not m.rules, SoftwareTooOld("Field rules: it names none, so nothing says how sums become claims.")
-    yield not _rules_known(m), SoftwareTooOld("Field rules: one is not a rule of this version.")
-    yield not _guardians_pinned(policy, m), GuardianNotPinned("Field guardians: a key, or two of one group.")
+    yield newer, SoftwareTooOld(f"Manifest, field min_software: it demands another version than {installed}.")
+    yield wanted, SoftwareTooOld(f"policy.toml, line min_software: it demands another version than {installed}.")
+    yield not m.rules, SoftwareTooOld("Manifest, field rules: it names none, so nothing says how sums become claims.")
+    yield not _rules_known(m), SoftwareTooOld("Manifest, field rules: one is not a rule of this version.")
+    yield not _guardians_pinned(policy, m), GuardianNotPinned("Manifest, field guardians: a key, or two of one group.")
     yield m.t != policy.guardians_t, GuardianNotPinned(_said("t", m.t, "guardians_t", policy.guardians_t))
     yield m.n != policy.guardians_n, GuardianNotPinned(_said("n", m.n, "guardians_n", policy.guardians_n))
     limit = policy.max_rho_per_quarter
@@ -227,7 +233,9 @@ def _refusals(policy: Policy, m: Manifest, overlap: budget.Overlap) -> Iterator[
     yield h < floors.h, NoiseShareOutsidePolicy(_said("noise.h", h, "least_h", floor.format(floors.h)))
     most = policy.max_h if policy.max_h is not None else h
     yield h > most, NoiseShareOutsidePolicy(_said("noise.h", h, "max_h", most))
-    clamped = NoiseShareOutsidePolicy(f"Field noise.delta: the clamp of the noise takes too much of {m.noise.delta}.")
+    clamped = NoiseShareOutsidePolicy(
+        f"Manifest, field noise.delta: the clamp of the noise takes too much of {m.noise.delta}."
+    )
     yield not budget.clamp_is_negligible(m), clamped
     m_min = m.cohorts.m_min
     yield (
@@ -244,7 +252,7 @@ def _refusals(policy: Policy, m: Manifest, overlap: budget.Overlap) -> Iterator[
 
 
 def _said(field: str, value: object, name: str, limit: object) -> str:
-    return f"Field {field} of the manifest: {value}. Line {name} of policy.toml: {limit}."
+    return f"Manifest, field {field}: {value}. policy.toml, line {name}: {limit}."
 
 
 def _guardians_pinned(policy: Policy, m: Manifest) -> bool:

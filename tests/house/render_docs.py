@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders docs/errors.md and docs/commands.md from the code: run `python tests/house/render_docs.py` after a change."""
+"""Renders docs/errors.md, commands.md and feasibility.md from the code, after a change: run it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,17 @@ def _command(title: str, command: click.Command, level: str) -> list[str]:
     return lines + (["| argument or option | |", "|---|---|", *rows, ""] if rows else [])
 
 
-PAGES = {"errors.md": errors_page, "commands.md": commands_page}
+def feasibility_page() -> str:
+    """What size of federation can say what, from the planning and accounting code."""
+    # Beside this file when it runs as a program, a module of the package `house` under pytest.
+    try:
+        from house.render_feasibility import page
+    except ImportError:
+        from render_feasibility import page  # type: ignore[no-redef]
+    return page()
+
+
+PAGES = {"errors.md": errors_page, "commands.md": commands_page, "feasibility.md": feasibility_page}
 
 if __name__ == "__main__":
     for name, render in PAGES.items():
