@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from conftest import ROOT
 from ledger_entries import charge, charged_ledger, quarter
 from ledger_steps import DAY, PEOPLE
 from windvane_privacy import canonical
@@ -211,3 +213,17 @@ def test_sixty_four_quarters_compose_exactly(tmp_path: Path) -> None:
             charge(ledger, quarter(place), persons=(), opendp_json="{}", versions="test")
         assert ledger.lifetime() == (64, Fraction(9, 8))
         assert sum((x.rho for x in spends(ledger.rounds(), {})), Fraction(0)) == Fraction(9, 8)
+
+
+def test_the_reviewers_page_maps_a_line_again_as_it_says(
+    lines: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The code block of docs/reviewers.md, run as it stands on a member's extract; and it can fail."""
+    text = (ROOT / "docs" / "reviewers.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ledger.jsonl").write_bytes(lines[0] + b"\n")
+    exec(compile(block, "page", "exec"), {})
+    (tmp_path / "ledger.jsonl").write_bytes(edited(lines[0], rho_den=514) + b"\n")
+    with pytest.raises(AssertionError):
+        exec(compile(block, "page", "exec"), {})
