@@ -69,15 +69,20 @@ def test_without_a_commitment_in_the_log_the_new_ledger_is_empty_and_the_round_c
     took_part(world)
 
 
-def test_a_commitment_that_we_did_not_sign_charges_nothing(world: MemberWorld) -> None:
+@pytest.mark.parametrize("named", ["its own key", "ours"])
+def test_a_commitment_that_we_did_not_sign_charges_nothing(world: MemberWorld, named: str) -> None:
     from manifests import derived, member_key
+    from windvane_privacy import canonical
     from windvane_privacy.log import make_leaf
 
     fields = {
         "manifest": world.manifest.sha256, "member": 20, "hash": derived("x").hex(), "install": "0" * 64,
         "day": "2026-10-02",
     }  # fmt: skip
-    world.append(make_leaf("commitment", ROUND, fields, member_key(1)))
+    leaf = make_leaf("commitment", ROUND, fields, member_key(1))
+    if named == "ours":
+        leaf = canonical.encode({**canonical.decode(leaf), "key": world.state.key.key_id})
+    world.append(leaf)
     lose(world)
     assert rebuild(world) == ()
 

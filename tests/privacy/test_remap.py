@@ -71,12 +71,11 @@ BAD = {
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
 def test_another_form_is_refused_before_opendp_sees_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def seen(_text: str) -> object:
-        raise AssertionError
-
-    monkeypatch.setattr("opendp.mod.deserialize", seen)
+    seen: list[str] = []
+    monkeypatch.setattr("opendp.mod.deserialize", seen.append)
     with pytest.raises(MalformedInput):
         remap(text, 9)
+    assert seen == []
 
 
 def test_a_key_that_stands_twice_calls_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,6 +85,12 @@ def test_a_key_that_stands_twice_calls_nothing(monkeypatch: pytest.MonkeyPatch) 
     )
     text = measurement_json(quarter(0)).replace('"scale":', f'"scale": {hidden}, "scale":')
     assert remap(text, 9).scale == share_scale(208, 5)
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-200])
+def test_a_scale_that_opendp_cannot_map_is_malformed_and_no_traceback(scale: float) -> None:
+    with pytest.raises(MalformedInput, match="OpenDP"):
+        remap(changed("__kwargs__", "scale", to=scale), 9)
 
 
 @given(st.text(max_size=300) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))

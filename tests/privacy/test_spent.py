@@ -64,6 +64,12 @@ def test_rounds_on_overlapping_events_are_one_quarter() -> None:
     assert most_spent([one(0), one(1)], CAP, RHO).spans[0].rho == RHO
 
 
+def test_a_long_round_holds_together_what_lies_in_it() -> None:
+    long = Round(RHO, 5, "2026-01-01T00:00:00Z", "2026-10-01T00:00:00Z")
+    assert most_spent([long, one(0), one(1), one(2), one(3)], CAP, RHO).spans[0].rho == RHO
+    assert most_spent([long, one(0), one(1), one(2)], CAP, RHO).spans[0].rho == 4 * RHO
+
+
 def test_under_two_guardians_each_round_counts_with_its_own_h() -> None:
     found = most_spent([one(0, Fraction(9, 128), 3), one(1, RHO, 5)], CAP, RHO)
     assert found.spans[-1].local == Fraction(27, 128) + Fraction(45, 512)
