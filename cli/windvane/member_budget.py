@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 HERE = Path("windvane-member")
 SPAN_WORDS = {1: "the newest quarter", 4: "the last 4 quarters", 12: "the last 12 quarters", 0: "all quarters so far"}
 WHO = {
-    "a": "the public, the coordinator, one guardian; {h} or more of your cohort are honest",
+    "a": "the public, the coordinator or one guardian; {h} or more of your cohort are honest",
     "a_plus": "the same, and every member of the smallest cohort is honest",
-    "c": "two guardians together: they see your organisation's noised numbers",
+    "c": "two guardians together, or one with the coordinator: they see your organisation's noised numbers",
 }
 
 

@@ -48,9 +48,9 @@ and adds its noise; a test fails when this page is not current (`python tests/ho
 
 Epsilon is for adding or removing one person with everything that person ever did, at delta {delta}, by OpenDP,
 rounded up. *Public*: whoever reads the report, the coordinator, one guardian. *Two guardians*: if two of the three
-institutions broke their word together. *h* is how many honest members of a cohort carry the noise; s and s_i are its
-scales ([mechanism.md](mechanism.md#3-noise)). *Quarters*: how many a person can be part of before the lifetime cap of
-rho {cap} drops that person (nobody else).
+institutions broke their word together, or one with the coordinator. *h* is how many honest members of a cohort carry
+the noise; s and s_i are its scales ([mechanism.md](mechanism.md#3-noise)). *Quarters*: how many a person can be part
+of before the lifetime cap of rho {cap} drops that person (nobody else).
 
 """
 COST_HEAD = (
