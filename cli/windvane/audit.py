@@ -88,6 +88,15 @@ def verify(
         out.print("The key came with the site itself; compare the words above with the coordinator's, or give --key.")
 
 
+def _mount() -> None:
+    from windvane.audit_budget import budget
+
+    app.command("budget")(budget)
+
+
+_mount()
+
+
 def _single(file: Path, public: bytes) -> Report:
     return verify_report(file.read_bytes(), file.with_name(file.name + ".sig").read_bytes(), public)
 

@@ -360,11 +360,17 @@ def _words(public: str) -> str:
 
 def _mount() -> None:
     """Commands with modules of their own: `preview` needs no set-up, `notice` and `forget` are about people."""
+    from windvane.member_budget import budget
     from windvane.member_collector import collector_key
+    from windvane.member_ledger import app as ledger
     from windvane.member_people import forget, notice
+    from windvane.member_policy import app as policy
     from windvane.member_round import refuse, rehearse
     from windvane.preview import preview
 
+    app.command("budget")(budget)
+    app.add_typer(ledger, name="ledger")
+    app.add_typer(policy, name="policy")
     app.command("refuse")(refuse)
     app.command("rehearse")(rehearse)
     app.command("collector-key")(collector_key)

@@ -24,12 +24,14 @@ from datetime import UTC, datetime
 
 from windvane_client.agreement import Agreement, verify_agreement
 from windvane_client.evidence import Evidence, StoredEvidence
+from windvane_client.in_force import policy_in_force
+from windvane_client.lost_draws import lost_draws
+from windvane_client.person_key import attested_since, check_person_key
 from windvane_client.retention import forget_skipped
 from windvane_client.round_log import accepted_leaf, check_clock, check_window, is_closed, round_names
 from windvane_client.state import MemberState, machine_id
 from windvane_client.stopping import make_stop, tell_stops
 from windvane_privacy import canonical, log
-from windvane_privacy.agreement import check_logged
 from windvane_privacy.couriers import Courier, Parcel
 from windvane_privacy.errors import (
     DuplicateSubmission,
@@ -46,11 +48,10 @@ from windvane_privacy.errors import (
     RoundBurned,
     RoundClosed,
     RoundStopped,
-    UnknownManifest,
 )
 from windvane_privacy.leaf import is_aborted
 from windvane_privacy.ledger_schema import BurnReason, Drawn, RoundEntry, State, Stop, StopReason
-from windvane_privacy.log import Head, Scan, first_commitment, forged_commitments, signed_by
+from windvane_privacy.log import Head, Scan, first_commitment, forged_commitments
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.noise import Noise, OpenDPNoise
 from windvane_privacy.own import KEPT, OwnCounts, own_outcome
@@ -91,11 +92,12 @@ class MemberAgent:
         self._sampler: Sampler = sampler if sampler is not None else secrets.SystemRandom()
         self._evidence: Evidence = evidence if evidence is not None else StoredEvidence(state)
         self._warn: Warn = warn if warn is not None else lambda _sentence: None
-        self._policy: Policy = state.policy
-        self._coordinator = bytes.fromhex(self._policy.coordinator)
         self._key = state.key
         self.ledger = state.ledger()
         try:
+            self._in_force = policy_in_force(state.folder, self.ledger, self._today())
+            self._policy: Policy = self._in_force.policy
+            self._coordinator = bytes.fromhex(self._policy.coordinator)
             self._begin()
         except BaseException:
             self.ledger.close()
@@ -222,6 +224,8 @@ class MemberAgent:
         ties = frozenset(agreed.roster.member(agreed.member).ties)
         sender = Sender(agreed.member, self._key, self.ledger.install_id, machine_id(), ties)
         today = self._today()
+        check_person_key(self.ledger, self.state.k_org, today)
+        since = attested_since(self.state.folder, self.state.ids.staff)
 
         def make(admits: Callable[[bytes], bool]) -> Drawn:
             return make_submission(
@@ -229,7 +233,7 @@ class MemberAgent:
                 versions=software_versions(),
             )  # fmt: skip
 
-        return self.ledger.draw(manifest, day=today, lifetime_cap=self._policy.max_rho_lifetime, make=make)
+        return self.ledger.draw(manifest, day=today, lifetime_cap=self._policy.max_rho_lifetime, make=make, since=since)
 
     def refuse(self, round_id: str, reason: StopReason) -> RoundEntry | None:
         """Stop a round for ourselves: nothing is drawn, or nothing more is sent and the log is told.
@@ -343,22 +347,15 @@ class MemberAgent:
 
     def _resynchronise(self, scan: Scan) -> None:
         """A commitment of ours without an entry here: an old backup or a copy. Its round is charged to all, burned."""
-        for leaf in scan.leaves:
-            if leaf.type != "commitment" or leaf.key_id != self._key.key_id or self.ledger.round(leaf.round):
-                continue
-            if not signed_by(leaf, self._key.public):
-                continue
-            raw = self._courier.exchange(Parcel("manifest", leaf.round))
-            manifest = verify_signed_manifest(raw, self._coordinator)
-            if manifest.round != leaf.round:
-                raise UnknownManifest
-            check_logged(manifest, scan.leaves)
+        known = self.ledger.round
+        for lost in lost_draws(scan, self._courier, self._key, self._coordinator, lambda name: known(name) is not None):
+            manifest = lost.manifest
             words, counts = self._own(manifest)
             self.ledger.burn_undrawn(
-                manifest, leaf.fields["hash"], words, versions=software_versions(), day=self._today(), counts=counts
+                manifest, lost.commit_hash, words, versions=software_versions(), day=self._today(), counts=counts
             )
             self._evidence.forget(manifest.events.from_, manifest.events.to)
-            self._warn(f"The log holds a commitment for {leaf.round} that this ledger does not: the round is burned.")
+            self._warn(f"The log holds a commitment for {manifest.round} that this ledger does not: it is burned.")
 
     # --- inside ---
 
@@ -367,7 +364,8 @@ class MemberAgent:
             raise LedgerDamaged("The ledger was made for another identity key.")
         if self.ledger.damage is not None:
             return
-        self.ledger.note_policy(self.state.policy_sha256, self._today())
+        if self._in_force.refusal is not None:
+            self._warn(self._in_force.refusal.sentence())
         self.ledger.forget_noisy((self._clock().astimezone(UTC) - KEPT).date().isoformat())
         known = (verify_signed_manifest(raw, self._coordinator) for raw in self.state.manifests())
         forget_skipped(self._evidence, self.ledger, known, self._clock())
@@ -386,6 +384,8 @@ class MemberAgent:
         )
 
     def _judge(self, manifest: Manifest) -> None:
+        if self._in_force.refusal is not None:
+            raise self._in_force.refusal
         check_manifest(self._policy, manifest, overlap=self.ledger.overlap(manifest))
 
     def _store_agreement(self, found: Agreement) -> None:

@@ -10,6 +10,8 @@ Rules kept here:
 * nothing in here is sent anywhere but the public enrolment card.
 
     member.toml  policy.toml  people.toml  federation.json  enrolled.json
+    policy.adopted.toml                    the policy as the ledger noted it last
+    persons_since.csv                      attested first days, after a loss only
     keys/identity.key  keys/k_org.key      0600
     ledger/ledger.db                       what was drawn and what it cost
     collection/collection.db               events of the open window
@@ -135,11 +137,6 @@ class MemberState:
     def policy(self) -> Policy:
         """policy.toml. Raises PolicyMissing, ConfigurationError."""
         return load_policy(self.folder / "policy.toml")
-
-    @property
-    def policy_sha256(self) -> str:
-        """Hex SHA-256 of policy.toml as it lies there."""
-        return hashlib.sha256(self._read("policy.toml")).hexdigest()
 
     @property
     def federation(self) -> Federation:

@@ -84,15 +84,36 @@ class Lifetime:
     c: Loss
 
 
+@dataclass(frozen=True, slots=True)
+class Coalitions:
+    """What a cost under guarantee (a) becomes under each guarantee; `Guarantees` says who is against whom."""
+
+    a: Loss
+    a_plus: Loss
+    b: tuple[tuple[int, Loss], ...]
+    c: Loss
+
+
+def coalitions(rho: Fraction, *, h: int, m: int, delta: str) -> Coalitions:
+    """rho under (a), (a+) with all m members honest, (b) for every g < h, and (c)."""
+    return Coalitions(
+        a=loss(rho, delta),
+        a_plus=loss(rho * h / max(h, m), delta),
+        b=tuple((g, loss(rho * h / g, delta)) for g in range(h - 1, 0, -1)),
+        c=loss(rho * h, delta),
+    )
+
+
 def guarantees(manifest: Manifest) -> Guarantees:
     """The guarantees of one round; everything from the manifest."""
     rho, h, delta = manifest.rho, manifest.noise.h, manifest.noise.delta
+    quarter = coalitions(rho, h=h, m=manifest.cohorts.m_min, delta=delta)
     return Guarantees(
         delta=delta,
-        a=loss(rho, delta),
-        a_plus=loss(rho * h / max(h, manifest.cohorts.m_min), delta),
-        b=tuple((g, loss(rho * h / g, delta)) for g in range(h - 1, 0, -1)),
-        c=loss(rho * h, delta),
+        a=quarter.a,
+        a_plus=quarter.a_plus,
+        b=quarter.b,
+        c=quarter.c,
         replace_one=loss(replace_one_rho(manifest.bounds.Q, manifest.noise.s), delta),
         two_accounts=loss(group_rho(rho, 2), delta),
         year=loss(4 * rho, delta),

@@ -170,6 +170,12 @@ class PolicyRefusal(WindvaneError):
     status = 403
 
 
+class PolicyLoosened(PolicyRefusal):
+    """policy.toml accepts more than the policy that was adopted here, so nothing new is approved or drawn."""
+
+    advice = "Undo the change, or run `windvane member policy adopt --i-am-the-privacy-officer` if it was meant."
+
+
 class DemoManifest(PolicyRefusal):
     """The manifest is a demonstration and this policy does not take part in demonstrations."""
 
@@ -438,6 +444,12 @@ class LedgerDamaged(LedgerError):
     advice = "Do not restore an old copy over it; keep the file and ask for help."
 
 
+class PersonKeyLost(LedgerError):
+    """The key of the pseudonyms is another one than this ledger's people were charged under."""
+
+    advice = "Put keys/k_org.key back; if it is gone for good, run `windvane member ledger rebuild --key-lost`."
+
+
 class LedgerFormat(LedgerError):
     """The ledger was written by another version of windvane."""
 
@@ -618,6 +630,13 @@ class InternalError(ServiceError):
 
     advice = "Send it again later; what was stored before is unchanged."
     status = 500
+
+
+class AccountsDisagree(WindvaneError):
+    """A charge does not map again, or two accountants disagree about it."""
+
+    advice = "Do not rely on this ledger's figures; send the findings to the member and to its guardians."
+    status = 409
 
 
 # --- report ----------------------------------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 
 from windvane_privacy import canonical
+from windvane_privacy.admission import NOBODY, Admission
 from windvane_privacy.envelope import commit_hash
 from windvane_privacy.errors import (
     CommitMismatch,
@@ -53,7 +53,7 @@ from windvane_privacy.ledger_schema import (
     people_hash,
     schema,
 )
-from windvane_privacy.ledger_view import Admission, LedgerView
+from windvane_privacy.ledger_view import LedgerView
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.own import OwnCounts
 from windvane_privacy.sqlite_file import SqliteFile, create_file, roll_back
@@ -106,9 +106,7 @@ class Ledger(LedgerView):
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -132,9 +130,15 @@ class Ledger(LedgerView):
             self._sql.execute("INSERT INTO approval VALUES (?, ?, ?)", (round_id, manifest_sha256, day))
 
     def draw(
-        self, manifest: Manifest, *, day: str, lifetime_cap: Fraction, make: Callable[[Admission], Drawn]
+        self,
+        manifest: Manifest,
+        *,
+        day: str,
+        lifetime_cap: Fraction,
+        make: Callable[[Admission], Drawn],
+        since: Mapping[bytes, str] = NOBODY,
     ) -> RoundEntry:
-        """Draw, charge and store in one transaction. `make` runs inside it and returns what is to be stored.
+        """Draw, charge and store in one transaction. `make` runs inside it. `since`: attested first days of people.
 
         Raises:
             IllegalTransition: the round is not empty.
@@ -148,7 +152,7 @@ class Ledger(LedgerView):
                 raise NeedsApproval
             if approved[0] != manifest.sha256:
                 raise ManifestChanged
-            drawn = make(self._admission(manifest.rho, lifetime_cap))
+            drawn = make(self.admission(manifest.rho, lifetime_cap, since))
             if commit_hash(drawn.envelope) != drawn.commit_hash:
                 raise CommitMismatch
             self._insert(
@@ -295,12 +299,15 @@ class Ledger(LedgerView):
 
     def note_policy(self, sha256: str, day: str) -> bool:
         """Write an entry if the policy is another than at the last entry; True if it was."""
-        row = self._file.row("SELECT sha256 FROM policy_change WHERE what = 'policy' ORDER BY number DESC LIMIT 1")
-        if row is not None and row[0] == sha256:
+        if [known for _day, known in self.notes("policy")][-1:] == [sha256]:
             return False
-        with self._transaction():
-            self._sql.execute("INSERT INTO policy_change(day, what, sha256) VALUES (?, 'policy', ?)", (day, sha256))
+        self.note("policy", sha256, day)
         return True
+
+    def note(self, what: str, sha256: str, day: str) -> None:
+        """Write an entry beside the rounds; it is never changed or deleted."""
+        with self._transaction():
+            self._sql.execute("INSERT INTO policy_change(day, what, sha256) VALUES (?, ?, ?)", (day, what, sha256))
 
     def confirm_machine(self, day: str) -> None:
         """A human has said that the move to this machine was meant, and that no copy runs elsewhere."""

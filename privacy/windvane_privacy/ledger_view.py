@@ -10,10 +10,11 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from windvane_privacy import canonical
+from windvane_privacy.admission import Admission, Charge, admission
 from windvane_privacy.budget import Overlap
 from windvane_privacy.envelope import commit_hash
 from windvane_privacy.errors import LedgerDamaged, MalformedInput
@@ -30,9 +31,6 @@ from windvane_privacy.ledger_schema import (
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.own import OwnCounts
 from windvane_privacy.sqlite_file import SqliteFile
-
-Admission = Callable[[bytes], bool]
-"""Whether one more round keeps a person within the lifetime cap; looks at that person's own charges only."""
 
 
 class LedgerView:
@@ -142,17 +140,32 @@ class LedgerView:
         row = self._file.row(query, (round_id,))
         return 0 if row is None else int(row[0])
 
-    # --- inside ---
+    def notes(self, what: str) -> list[tuple[str, str]]:
+        """(day, SHA-256) of the entries of a kind beside the rounds, in order: "policy", "loosened", "machine",
+        "person_key"."""
+        query = "SELECT day, sha256 FROM policy_change WHERE what = ? ORDER BY number"
+        return [(str(day), str(sha256)) for day, sha256 in self._file.rows(query, (what,))]
 
-    def _admission(self, rho: Fraction, cap: Fraction) -> Admission:
-        lost = sum((entry.rho for entry in self.rounds() if entry.everyone), Fraction(0))
-        spent: dict[bytes, Fraction] = {}
-        for person, num, den, times in self._file.rows(
-            "SELECT person_key, rho_num, rho_den, COUNT(*) FROM person_quarter JOIN round USING (round_id)"
-            " GROUP BY person_key, rho_num, rho_den"
-        ):
-            spent[person] = spent.get(person, Fraction(0)) + times * _rho(num, den)
-        return lambda person: spent.get(person, Fraction(0)) + lost + rho <= cap
+    def objects(self) -> dict[tuple[str, str], str]:
+        """The statements of the file's tables and triggers by (type, name), as they stand in it."""
+        query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+        return {(str(kind), str(name)): str(sql) for kind, name, sql in self._file.rows(query)}
+
+    def admission(self, rho: Fraction, cap: Fraction, since: Mapping[bytes, str]) -> Admission:
+        """Whom one more round of `rho` keeps within `cap`; `since`: attested first days."""
+        return admission(self.charges(), self.notes("person_key"), rho, cap, since)
+
+    def charges(self) -> list[Charge]:
+        """Every round with the people it is charged to, in order."""
+        found: dict[str, set[bytes]] = {}
+        for person, round_id in self._file.rows("SELECT person_key, round_id FROM person_quarter"):
+            found.setdefault(str(round_id), set()).add(bytes(person))
+        return [
+            Charge(x.rho, x.drawn_day, x.events_from, x.events_to, x.everyone, frozenset(found.get(x.round_id, ())))
+            for x in self.rounds()
+        ]
+
+    # --- inside ---
 
     def _meta(self, key: str) -> str | None:
         row = self._file.row("SELECT value FROM meta WHERE key = ?", (key,))

@@ -127,10 +127,23 @@ def load_policy(path: Path) -> Policy:
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_POLICY_BYTES + 1)
-        if len(raw) > MAX_POLICY_BYTES:
-            raise PolicyMissing("policy.toml is larger than any policy.")
+    except OSError as error:
+        raise PolicyMissing from error
+    return read_policy(raw)
+
+
+def read_policy(raw: bytes) -> Policy:
+    """The policy of a file's bytes.
+
+    Raises:
+        PolicyMissing: not TOML, or longer than any policy.
+        ConfigurationError: a field is missing, unknown or malformed.
+    """
+    if len(raw) > MAX_POLICY_BYTES:
+        raise PolicyMissing("policy.toml is larger than any policy.")
+    try:
         table = tomllib.loads(raw.decode("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise PolicyMissing from error
     return policy_from(table)
 
@@ -175,36 +188,71 @@ def installed_version() -> str:
 
 
 def _refusals(policy: Policy, m: Manifest, overlap: budget.Overlap) -> Iterator[tuple[bool, PolicyRefusal]]:
-    yield m.demo and not policy.demo, DemoManifest()
+    # Each refusal names the manifest's field with its value, and the line of policy.toml that it is measured against.
+    yield m.demo and not policy.demo, DemoManifest(_said("demo", "true", "demo", "false"))
     floors = DEMO_FLOORS if m.demo else policy.floors
-    h = m.noise.h
-    yield m.coordinator != policy.coordinator, CoordinatorNotPinned("The coordinator's key is another one.")
-    yield m.log_origin != policy.log_origin, CoordinatorNotPinned("The name of the log is another one.")
-    yield not _at_least(installed_version(), m.min_software), SoftwareTooOld("The manifest demands a newer version.")
-    yield not _at_least(installed_version(), policy.min_software), SoftwareTooOld("The policy demands a newer version.")
-    yield not m.rules, SoftwareTooOld("The manifest names no rules, so nothing says how sums become claims.")
-    yield not _rules_known(m), SoftwareTooOld("A rule of this manifest is not one of this version's.")
-    yield not _guardians_pinned(policy, m), GuardianNotPinned()
-    yield (m.t, m.n) != (policy.guardians_t, policy.guardians_n), GuardianNotPinned("t of n is not the policy's.")
-    yield m.rho + overlap.rho > policy.max_rho_per_quarter, RhoAbovePolicy()
-    # Two guardians who see one noised vector of a member see all of them, each under its own round's h.
-    yield h * m.rho + overlap.local > policy.max_rho_local_per_quarter, LocalRhoAbovePolicy("In this quarter.")
-    yield h * policy.max_rho_lifetime > policy.max_rho_local_lifetime, LocalRhoAbovePolicy("Over a person's lifetime.")
-    yield m.rho > policy.max_rho_lifetime, LifetimeCapReached()
-    yield m.roster.members < floors.roster, FederationTooSmall("Too few organisations in the roster.")
-    yield m.floors.accepted < floors.accepted, FederationTooSmall("Too few accepted organisations would suffice.")
-    yield m.roster.people < floors.people, FederationTooSmall("Too few people in scope.")
-    yield h < floors.h, NoiseShareOutsidePolicy("The noise of too few honest members would suffice.")
-    yield policy.max_h is not None and h > policy.max_h, NoiseShareOutsidePolicy("h is above the policy's limit.")
+    h, installed = m.noise.h, installed_version()
+    spent, local = m.rho + overlap.rho, h * m.rho + overlap.local
     yield (
-        not budget.clamp_is_negligible(m),
-        NoiseShareOutsidePolicy("The clamp of the noise would cost too much delta."),
+        m.coordinator != policy.coordinator,
+        CoordinatorNotPinned("Manifest, field coordinator: the key is another one."),
     )
-    yield m.cohorts.m_min < floors.cohort, CohortTooSmall()
-    yield policy.max_C < m.bounds.C, BoundAbovePolicy("One organisation would weigh more than the policy allows.")
-    yield policy.max_Q < m.bounds.Q, BoundAbovePolicy("One person would weigh more than the policy allows.")
-    yield not set(m.signals) <= set(policy.signals), SignalNotAllowed("A signal.")
-    yield not set(m.kinds) <= set(policy.kinds), SignalNotAllowed("A kind of work.")
+    yield (
+        m.log_origin != policy.log_origin,
+        CoordinatorNotPinned("Manifest, field log_origin: the name is another one."),
+    )
+    newer, wanted = not _at_least(installed, m.min_software), not _at_least(installed, policy.min_software)
+    yield newer, SoftwareTooOld(f"Manifest, field min_software: it demands another version than {installed}.")
+    yield wanted, SoftwareTooOld(f"policy.toml, line min_software: it demands another version than {installed}.")
+    yield not m.rules, SoftwareTooOld("Manifest, field rules: it names none, so nothing says how sums become claims.")
+    yield not _rules_known(m), SoftwareTooOld("Manifest, field rules: one is not a rule of this version.")
+    yield not _guardians_pinned(policy, m), GuardianNotPinned("Manifest, field guardians: a key, or two of one group.")
+    yield m.t != policy.guardians_t, GuardianNotPinned(_said("t", m.t, "guardians_t", policy.guardians_t))
+    yield m.n != policy.guardians_n, GuardianNotPinned(_said("n", m.n, "guardians_n", policy.guardians_n))
+    limit = policy.max_rho_per_quarter
+    yield (
+        spent > limit,
+        RhoAbovePolicy(_said("noise.rho, with overlapping rounds", spent, "max_rho_per_quarter", limit)),
+    )
+    # Two guardians who see one noised vector of a member see all of them, each under its own round's h.
+    limit = policy.max_rho_local_per_quarter
+    said = _said("noise.h x noise.rho, with overlapping rounds", local, "max_rho_local_per_quarter", limit)
+    yield local > limit, LocalRhoAbovePolicy(said)
+    lifetime, limit = h * policy.max_rho_lifetime, policy.max_rho_local_lifetime
+    said = _said("noise.h x max_rho_lifetime of the policy", lifetime, "max_rho_local_lifetime", limit)
+    yield lifetime > limit, LocalRhoAbovePolicy(said)
+    limit = policy.max_rho_lifetime
+    yield m.rho > limit, LifetimeCapReached(_said("noise.rho", m.rho, "max_rho_lifetime", limit))
+    floor = "{} for a demonstration" if m.demo else "{}"
+    for field, value, name, least in (
+        ("roster.members", m.roster.members, "min_roster", floors.roster),
+        ("floors.accepted", m.floors.accepted, "min_accepted", floors.accepted),
+        ("roster.people", m.roster.people, "min_people_in_scope", floors.people),
+    ):
+        yield value < least, FederationTooSmall(_said(field, value, name, floor.format(least)))
+    yield h < floors.h, NoiseShareOutsidePolicy(_said("noise.h", h, "least_h", floor.format(floors.h)))
+    most = policy.max_h if policy.max_h is not None else h
+    yield h > most, NoiseShareOutsidePolicy(_said("noise.h", h, "max_h", most))
+    clamped = NoiseShareOutsidePolicy(
+        f"Manifest, field noise.delta: the clamp of the noise takes too much of {m.noise.delta}."
+    )
+    yield not budget.clamp_is_negligible(m), clamped
+    m_min = m.cohorts.m_min
+    yield (
+        m_min < floors.cohort,
+        CohortTooSmall(_said("cohorts.m_min", m_min, "min_cohort", floor.format(floors.cohort))),
+    )
+    C, Q = m.bounds.C, m.bounds.Q
+    yield policy.max_C < C, BoundAbovePolicy(_said("bounds.C", C, "max_C", policy.max_C))
+    yield policy.max_Q < Q, BoundAbovePolicy(_said("bounds.Q", Q, "max_Q", policy.max_Q))
+    for field, asked, given in (("signals", m.signals, policy.signals), ("kinds", m.kinds, policy.kinds)):
+        # Named from the closed lists, which `manifest.check` has compared before.
+        more = [one for one in asked if one not in given]
+        yield bool(more), SignalNotAllowed(_said(field, ", ".join(more), field, ", ".join(given)))
+
+
+def _said(field: str, value: object, name: str, limit: object) -> str:
+    return f"Manifest, field {field}: {value}. policy.toml, line {name}: {limit}."
 
 
 def _guardians_pinned(policy: Policy, m: Manifest) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders docs/errors.md, commands.md and sources/refused.md from the code: run `python tests/house/render_docs.py`."""
+"""Renders docs/errors.md, commands.md, feasibility.md and sources/refused.md from the code, after a change: run it."""
 
 from __future__ import annotations
 
@@ -51,10 +51,21 @@ def commands_page() -> str:
             for name in group.list_commands(click.Context(group)):
                 command = group.get_command(click.Context(group), name)
                 assert command is not None
-                lines += _command(f"windvane {audience} {name}", command, "###")
+                lines += _commands(f"windvane {audience} {name}", command)
         else:
             lines += _command(f"windvane {audience}", group, "##")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _commands(title: str, command: click.Command) -> list[str]:
+    """A command, or the commands of a group below it."""
+    if not isinstance(command, click.Group):
+        return _command(title, command, "###")
+    below = [
+        (name, command.get_command(click.Context(command), name))
+        for name in command.list_commands(click.Context(command))
+    ]
+    return [line for name, one in below if one is not None for line in _commands(f"{title} {name}", one)]
 
 
 def _command(title: str, command: click.Command, level: str) -> list[str]:
@@ -114,7 +125,22 @@ def refused_page() -> str:
     return REFUSED_HEAD + "\n".join(lines) + "\n"
 
 
-PAGES = {"errors.md": errors_page, "commands.md": commands_page, "sources/refused.md": refused_page}
+def feasibility_page() -> str:
+    """What size of federation can say what, from the planning and accounting code."""
+    # Beside this file when it runs as a program, a module of the package `house` under pytest.
+    try:
+        from house.render_feasibility import page
+    except ImportError:
+        from render_feasibility import page  # type: ignore[no-redef]
+    return page()
+
+
+PAGES = {
+    "errors.md": errors_page,
+    "commands.md": commands_page,
+    "sources/refused.md": refused_page,
+    "feasibility.md": feasibility_page,
+}
 
 if __name__ == "__main__":
     for name, render in PAGES.items():

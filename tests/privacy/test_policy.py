@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from fractions import Fraction
@@ -12,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from manifests import LOG_ORIGIN, coordinator_key, guardian_key, make_guardians, make_manifest, member_key
+from manifests import guardian_key, make_guardians, make_manifest, member_key
+from policies import GUARDIANS, policy, text
 from windvane_privacy.budget import Overlap
 from windvane_privacy.errors import (
     BoundAbovePolicy,
@@ -40,25 +42,8 @@ from windvane_privacy.policy import (
     installed_version,
     load_policy,
     policy_from,
-    policy_toml,
 )
 from windvane_privacy.rules import current_rules
-
-GUARDIANS = [PinnedGuardian(f"Guardian {j}", guardian_key(j).public.hex(), f"group {j}") for j in range(1, 4)]
-
-
-def text(**changes: Any) -> str:
-    arguments: dict[str, Any] = {
-        "coordinator": coordinator_key().public.hex(),
-        "log_origin": LOG_ORIGIN,
-        "guardians": GUARDIANS,
-    }
-    return policy_toml(**{**arguments, **changes})
-
-
-def policy(**changes: Any) -> Policy:
-    """The default policy with some fields changed, as a file would give it."""
-    return policy_from({**tomllib.loads(text()), **changes})
 
 
 def real(**changes: Any) -> Manifest:
@@ -130,6 +115,62 @@ CASES: list[tuple[str, type[PolicyRefusal], Policy, Manifest, Policy, Manifest]]
      policy(), real(rules=(Rule("votes-9", current_rules()[0].sha256), *current_rules()))),
     ("no rules", SoftwareTooOld, policy(), real(), policy(), real(rules=())),
 ]  # fmt: skip
+
+
+NAMED = {
+    # case: (field of the manifest, line of the policy or None where the field alone says it)
+    "rho per quarter": ("noise.rho", "max_rho_per_quarter"),
+    "rho of the policy": ("noise.rho", "max_rho_per_quarter"),
+    "local rho": ("noise.h x noise.rho", "max_rho_local_per_quarter"),
+    "local rho of the policy": ("noise.h x noise.rho", "max_rho_local_per_quarter"),
+    "local rho, lifetime": ("noise.h", "max_rho_local_lifetime"),
+    "lifetime cap": ("noise.rho", "max_rho_lifetime"),
+    "roster": ("roster.members", "min_roster"),
+    "accepted": ("floors.accepted", "min_accepted"),
+    "people": ("roster.people", "min_people_in_scope"),
+    "least h": ("noise.h", "least_h"),
+    "most h": ("noise.h", "max_h"),
+    "delta of the clamp": ("noise.delta", None),
+    "cohort": ("cohorts.m_min", "min_cohort"),
+    "C": ("bounds.C", "max_C"),
+    "Q": ("bounds.Q", "max_Q"),
+    "signal": ("signals", "signals"),
+    "kind": ("kinds", "kinds"),
+    "pooled kind": ("kinds", "kinds"),
+    "coordinator": ("coordinator", None),
+    "log": ("log_origin", None),
+    "guardian": ("guardians", None),
+    "t": ("t", "guardians_t"),
+    "n": ("n", "guardians_n"),
+    "software of the manifest": ("min_software", None),
+    "software not a version": ("min_software", None),
+    "software of the policy": (None, "min_software"),
+    "rule hash": ("rules", None),
+    "rule name": ("rules", None),
+    "no rules": ("rules", None),
+}
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
+def test_each_refusal_names_the_field_of_the_manifest_and_the_line_of_the_policy(case: tuple[Any, ...]) -> None:
+    name, _refusal, _wide, _inside, narrow, outside = case
+    field, line = NAMED[name]
+    with pytest.raises(PolicyRefusal) as caught:
+        check_manifest(narrow, outside)
+    said = caught.value.detail
+    assert field is None or re.match(rf"Manifest, field {re.escape(field)}\b", said), said
+    assert line is None or f"policy.toml, line {line}:" in said, said
+
+
+def test_a_refusal_tells_both_values() -> None:
+    with pytest.raises(RhoAbovePolicy) as caught:
+        check_manifest(policy(max_rho_per_quarter="9/1024"), real(), overlap=Overlap(Fraction(9, 512), Fraction(0)))
+    assert caught.value.detail == (
+        "Manifest, field noise.rho, with overlapping rounds: 9/256. policy.toml, line max_rho_per_quarter: 9/1024."
+    )
+    with pytest.raises(SignalNotAllowed) as refused:
+        check_manifest(policy(signals=["completion", "switch_away"]), real())
+    assert "tool_reliability, infra_recovery, blind_quality" in refused.value.detail
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case[0] for case in CASES])
