@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the ledger does when something else goes wrong: a full disk, a changed file, a step taken twice, an interruption.
+"""What the ledger does when something goes wrong: a full disk, a changed file, a repeated step, an interruption.
 
 Rules kept here:
 * every fault is a real one: the database's own limits, its own file changed by another program;
@@ -15,13 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from ledger_steps import CAP, DAY, accepted, commit, draw, drawn, finish, manifest_of, new_ledger, open_ledger
+from ledger_steps import CAP, DAY, PEOPLE, accepted, commit, draw, drawn, finish, manifest_of, new_ledger, open_ledger
 from manifests import member_key
 from windvane_privacy.catalogue import Signal
 from windvane_privacy.errors import IllegalTransition, LedgerDamaged, LedgerError
 from windvane_privacy.ledger import Ledger
-from windvane_privacy.ledger_schema import State
-from windvane_privacy.ledger_view import LedgerView
+from windvane_privacy.ledger_schema import BurnReason, Drawn, State
+from windvane_privacy.ledger_view import Admission, LedgerView
 from windvane_privacy.votes import OwnDirection
 
 WORD = OwnDirection("all", Signal.COMPLETION, "alder", "birch", "toward_a")
@@ -178,3 +178,22 @@ def test_ledgers_of_two_members_share_nothing(tmp_path: Path) -> None:
     with Ledger.open(tmp_path / "a", machine_id="m") as first, new_ledger(tmp_path / "b") as second:
         first.approve("2026-Q3", "0" * 64, DAY)
         assert second.approvals() == []
+
+
+def test_a_burned_round_counts_against_a_persons_cap_for_ever(tmp_path: Path) -> None:
+    first = manifest_of("2026-Q3", s=52)
+    second = manifest_of("2026-Q4", s=52, start="2026-10-01", end="2027-01-01")
+    assert first.rho == CAP  # one such round uses all of it
+    asked: list[bool] = []
+
+    def make(admits: Admission) -> Drawn:
+        asked.extend(admits(person) for person in (*PEOPLE, b"newcomer".ljust(16)))
+        return drawn(second, persons=())
+
+    with new_ledger(tmp_path / "l") as ledger:
+        draw(ledger, first)
+        ledger.burn(first.round, BurnReason.ABORTED, [], DAY)
+        ledger.approve(second.round, second.sha256, DAY)
+        ledger.draw(second, day=DAY, lifetime_cap=CAP, make=make)
+        assert asked == [False] * len(PEOPLE) + [True]
+        assert ledger.lifetime() == (2, 2 * CAP)
