@@ -197,7 +197,7 @@ BUGS = (
         VOTES,
         "        if len(found) > q[signal]:",
         "        if len(found) > q[signal] + 1:",
-        _test("privacy/test_votes", "test_at_most_q_is_reached_and_all_candidates_are_equally_likely"),
+        _test("privacy/test_votes", "test_one_candidate_more_than_q_is_one_too_many"),
     ),
     Bug(
         "unbalanced votes: shares of success compared",
@@ -232,7 +232,7 @@ BUGS = (
         OUTCOMES,
         "if kind != OTHER and episode.mode == INTERACTIVE]",
         'if kind != OTHER and episode.mode in (INTERACTIVE, "automation")]',
-        _test("client/test_modes", "test_no_other_mode_reaches_the_table"),
+        _test("client/test_modes", "test_a_conversation_in_which_a_program_had_a_turn_gives_no_completion"),
     ),
     Bug(
         "automation's tool calls let in",
