@@ -186,6 +186,13 @@ BUGS = (
         _test("privacy/test_votes", "test_votes_that_break_a_bound_are_not_counted"),
     ),
     Bug(
+        "two votes of a person in one cell",
+        VOTES,
+        "candidates.setdefault(cell.signal, []).append(Vote(cell, toward_a))",
+        "candidates.setdefault(cell.signal, []).extend([Vote(cell, toward_a)] * 2)",
+        _test("privacy/test_votes", "test_votes_without_coins_never_change_with_others_or_with_row_order"),
+    ),
+    Bug(
         "a person counted twice",
         VOTES,
         "            (toward_a if vote.toward_a else toward_b)[layout.index[vote.cell]] += 1",

@@ -86,7 +86,8 @@ def look_for(bug: Bug, root: Path, folder: Path) -> Found:
 
 def main(names: Sequence[str] = (), root: Path = ROOT) -> int:
     """Looks for the named bugs, or all; the exit code is 1 if any is not noticed."""
-    console = Console()
+    console = Console(soft_wrap=True)
+    wide = Console(width=160)
     bugs = [bug for bug in BUGS if not names or bug.name in names]
     with tempfile.TemporaryDirectory(prefix="windvane-bugs-") as place:
         folder = Path(place)
@@ -101,11 +102,14 @@ def main(names: Sequence[str] = (), root: Path = ROOT) -> int:
             found.append(look_for(bug, root, folder))
             if not found[-1].noticed:
                 console.print(f"NOT NOTICED: {bug.name}: {found[-1].said}", markup=False)
-    table = Table("bug", "test that noticed it", "seconds", title="Seeded privacy bugs")
+    table = Table(title="Seeded privacy bugs")
+    table.add_column("bug")
+    table.add_column("test that noticed it", no_wrap=True)
+    table.add_column("seconds", justify="right")
     for one in found:
         test = one.bug.test.rpartition("::")[2] if one.noticed else "[bold red]none[/]"
         table.add_row(one.bug.name, test, f"{one.seconds:.1f}")
-    console.print(table)
+    wide.print(table)
     missed = sum(not one.noticed for one in found)
     console.print(f"{len(found)} bugs, {len(found) - missed} noticed, {missed} not.")
     return 1 if missed or not found else 0
