@@ -2,8 +2,9 @@
 """Changes one small thing of a privacy module at a time and asks whether a test notices.
 
 Rules kept here:
-* nothing on the disk is changed: each mutant exists in a child process only, in place of the module it came from;
-* every child runs the real tests of the module, in order, up to the first failure; a time-out counts as noticed;
+* nothing on the disk is changed: each mutant exists in a child process only, where its functions take the place of the
+  module's own;
+* every child runs the real tests of the module up to the first failure; a time-out counts as noticed;
 * texts for people, annotations and decorators are not mutated: they decide nothing;
 * without a mutant the same child passes: else every mutant would seem to be noticed;
 * a survivor is printed with its line, so that somebody can say why it survives.
@@ -15,19 +16,21 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import copy
-import importlib.abc
-import importlib.machinery
-import importlib.util
+import io
 import json
 import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+
+import pytest
+from _pytest.runner import runtestprotocol
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "windvane_privacy"
@@ -37,19 +40,11 @@ TESTS = {
     "budget": ("test_budget", "test_noise"),
     "policy": ("test_policy",),
 }
-HEAVY = (
-    "opendp.prelude",
-    "opendp.mod",
-    "pytest",
-    "pytest_timeout",
-    "_hypothesis_pytestplugin",
-    "hypothesis.strategies",
-)
 LENGTHY = (
     "distinct_cells", "ignore_other_people", "hypergeometrically", "balanced", "equally_likely", "beyond_39",
     "beyond_72", "more_than_39", "sampler", "shares_of_h", "centred", "accountant", "beyond_its_clamp",
 )  # fmt: skip
-"""Parts of names of tests that take long: asked only about what the others let pass."""
+"""Parts of names of tests that take long: left out unless `--all` is given."""
 LONGEST = 100
 """Seconds that the tests of one mutant may take."""
 
@@ -193,62 +188,73 @@ def _in_prose(tree: ast.Module, node: ast.AST) -> bool:
 # --- running the tests of one -----------------------------------------------------------------------------------------
 
 
-class InPlace(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Gives the mutant where the module is imported."""
+class Trial:
+    """A plugin that runs one list of collected tests once for each mutant, each time in a child process."""
 
-    def __init__(self, mutant: Mutant, path: Path) -> None:
-        self.name, self.path = f"{PACKAGE}.{mutant.module}", path
-        self.code = compile(mutant.tree, str(path), "exec")
+    def __init__(self, module: str, chosen: Sequence[Mutant], tell: Callable[[Mutant, bool], None]) -> None:
+        self.module, self.chosen, self.tell = module, chosen, tell
+        self.sound = False
+        self.survivors: list[Mutant] = []
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname != self.name:
-            return None
-        return importlib.util.spec_from_file_location(fullname, self.path, loader=self)  # type: ignore[arg-type]
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        exec(self.code, module.__dict__)
-
-
-def survives(mutant: Mutant) -> bool:
-    """Whether every test of the module passes with the mutant in its place; the short ones are asked first."""
-    lengthy = " or ".join(LENGTHY)
-    return _passes(mutant, f"not ({lengthy})") and _passes(mutant, lengthy)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Everything is loaded and collected by now; nothing has run."""
+        items = sorted(session.items, key=lambda item: any(part in item.name for part in LENGTHY))
+        loaded = sys.modules[f"{PACKAGE}.{self.module}"]
+        self.sound = _passes(items, lambda: None)
+        for mutant in self.chosen if self.sound else ():
+            survived = _passes(items, lambda: put_in_place(loaded, mutant))  # noqa: B023 - called at once
+            if survived:
+                self.survivors.append(mutant)
+            self.tell(mutant, survived)
+        return True
 
 
-def _passes(mutant: Mutant, which: str) -> bool:
+def _passes(items: Sequence[pytest.Item], prepare: Callable[[], None]) -> bool:
     child = os.fork()
     if child == 0:
         signal.alarm(LONGEST)
-        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         nothing = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
-        sys.meta_path.insert(0, InPlace(mutant, module_path(mutant.module)))
-        import pytest
-
-        files = [f"tests/privacy/{name}.py" for name in TESTS[mutant.module]]
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "pytest_timeout", "-p", "_hypothesis_pytestplugin"]
-        # Loaded before pytest starts, to be loaded once: pytest would rather rewrite these modules' assertions.
-        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        code = pytest.main([*files, *options, "-k", which])
-        os._exit(0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else int(code))
+        code = 1
+        try:
+            prepare()
+            code = int(any(report.failed for item in items for report in runtestprotocol(item, log=False)))
+        finally:
+            os._exit(code)
     _child, status = os.waitpid(child, 0)
     return os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0
 
 
-def load_the_rest() -> None:
-    """Load what the tests need from other packages once, before any child is made; our own package each child loads."""
-    for name in HEAVY:
-        importlib.import_module(name)
-    for path in sorted((ROOT / "privacy" / PACKAGE).glob("*.py")):
-        importlib.import_module(f"{PACKAGE}.{path.stem}" if path.stem != "__init__" else PACKAGE)
-    for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
-        del sys.modules[name]
+def put_in_place(loaded: ModuleType, mutant: Mutant) -> None:
+    """Give a loaded module the functions and the numbers of a mutant; whoever imported a function has the mutant's."""
+    made = ModuleType(loaded.__name__)
+    made.__file__ = loaded.__file__
+    sys.modules[loaded.__name__] = made  # dataclasses look their module up; the loaded one comes back below
+    try:
+        exec(compile(mutant.tree, str(loaded.__file__), "exec"), made.__dict__)
+    finally:
+        sys.modules[loaded.__name__] = loaded
+    for name, new in vars(made).items():
+        old = getattr(loaded, name, None)
+        if isinstance(new, type) and isinstance(old, type) and new.__module__ == loaded.__name__:
+            for part, inner in vars(new).items():
+                _swap(vars(old).get(part), inner)
+        elif callable(new) or isinstance(new, ModuleType) or name.startswith("__"):
+            _swap(old, new)
+        else:
+            setattr(loaded, name, new)
+
+
+def _swap(old: object, new: object) -> None:
+    for wrapper in ("__wrapped__", "fget", "__func__"):
+        if hasattr(old, "cache_clear"):
+            old.cache_clear()
+        old, new = getattr(old, wrapper, old), getattr(new, wrapper, new)
+    if isinstance(old, FunctionType) and isinstance(new, FunctionType):
+        if len(old.__code__.co_freevars) == len(new.__code__.co_freevars):
+            old.__code__ = new.__code__
+        old.__defaults__, old.__kwdefaults__ = new.__defaults__, new.__kwdefaults__
 
 
 def module_path(module: str) -> Path:
@@ -262,31 +268,35 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("modules", nargs="+", choices=sorted(TESTS))
     parser.add_argument("--every", type=int, default=1, help="only each N-th mutant")
     parser.add_argument("--first", type=int, default=0, help="number of the first one")
+    parser.add_argument("--all", action="store_true", help="with the tests that take long, too")
     parser.add_argument("--out", type=Path, help="one JSON line a mutant")
     asked = parser.parse_args(arguments)
     os.chdir(ROOT)
-    load_the_rest()
     worst = 1.0
     for module in asked.modules:
-        begun, survivors = time.monotonic(), []
-        plain = ast.parse(module_path(module).read_text(encoding="utf-8"))
-        if not survives(Mutant(module, 0, "nothing changed", plain)):
+        begun = time.monotonic()
+        chosen = list(mutants(module, module_path(module).read_text(encoding="utf-8")))[asked.first :: asked.every]
+
+        def tell(mutant: Mutant, survived: bool) -> None:
+            if asked.out:
+                word = "survived" if survived else "noticed"
+                with asked.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([mutant.module, mutant.line, mutant.what, word]) + "\n")
+
+        trial = Trial(module, chosen, tell)
+        files = [f"tests/privacy/{name}.py" for name in TESTS[module]]
+        skip = () if asked.all else ("-k", f"not ({' or '.join(LENGTHY)})")
+        with contextlib.redirect_stdout(io.StringIO()):
+            pytest.main([*files, *skip, "-q", "-p", "no:randomly", "-p", "no:cacheprovider"], [trial])
+        if not trial.sound:
             print(f"{module}: its tests do not pass without a mutant, so nothing can be said.")
             return 2
-        chosen = list(mutants(module, module_path(module).read_text(encoding="utf-8")))[asked.first :: asked.every]
-        for mutant in chosen:
-            left = survives(mutant)
-            if left:
-                survivors.append(mutant)
-            if asked.out:
-                with asked.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([module, mutant.line, mutant.what, "survived" if left else "noticed"]) + "\n")
-        score = 1 - len(survivors) / len(chosen)
+        score = 1 - len(trial.survivors) / len(chosen)
         worst = min(worst, score)
         seconds = time.monotonic() - begun
-        print(f"{module}: {len(chosen)} mutants, {len(survivors)} survived, {100 * score:.1f} %, {seconds:.0f} s")
-        for mutant in survivors:
-            print(f"  line {mutant.line}: {mutant.what}")
+        print(f"{module}: {len(chosen)} mutants, {len(trial.survivors)} survived, {100 * score:.1f} %, {seconds:.0f} s")
+        for mutant in trial.survivors:
+            print(f"  line {mutant.line}: {mutant.what}", flush=True)
     return 0 if worst >= 0.9 else 1
 
 

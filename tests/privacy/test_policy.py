@@ -254,6 +254,42 @@ def test_without_a_readable_policy_nothing_is_accepted(tmp_path: Path, make: Cal
         load_policy(make(tmp_path))
 
 
+def test_the_longest_file_loads_and_one_byte_more_does_not(tmp_path: Path) -> None:
+    filled = text() + "#" * (64 * 1024 - len(text().encode()))
+    assert load_policy(written(tmp_path, filled)).min_roster == 36
+    with pytest.raises(PolicyMissing, match="larger"):
+        load_policy(written(tmp_path, filled + "#"))
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted", "enough"),
+    [
+        ("0.1.0", "0.1", True),
+        ("0.1", "0.1.0", True),
+        ("0.1", "0.1.1", False),
+        ("0.1.1", "0.1", True),
+        ("0.1.0", "0.1.0", True),
+        ("0.1.0.dev3", "0.1.0", True),
+        ("0.9.9", "0.10.0", False),
+        ("1.0.0", "0.10.7", True),
+        ("unknown", "0.1.0", False),
+        ("0.1.0", "0.1.0.dev3", False),
+        ("0.1.0", "", False),
+    ],
+)
+def test_versions_are_compared_part_by_part(
+    monkeypatch: pytest.MonkeyPatch, installed: str, wanted: str, enough: bool
+) -> None:
+    monkeypatch.setattr("windvane_privacy.policy.installed_version", lambda: installed)
+    manifest = real(min_software=wanted)
+    own = policy(min_software="0.0.0")
+    if enough:
+        check_manifest(own, manifest)
+    else:
+        with pytest.raises(SoftwareTooOld):
+            check_manifest(own, manifest)
+
+
 @pytest.mark.parametrize("name", sorted(set(Policy.__struct_fields__) - {"max_h"}))
 def test_a_missing_field_is_no_default(tmp_path: Path, name: str) -> None:
     table = tomllib.loads(text())
