@@ -118,7 +118,7 @@ def test_each_fault_of_the_noise_is_seen(tmp_path: Path, fault: str, noise: Brok
 
 
 def test_the_bound_alone_sees_missing_and_halved_noise(tmp_path: Path) -> None:
-    halved = with_noise(tmp_path, Broken(lambda exact, scale: OPENDP.draw(exact, scale / 2)))
+    halved = with_noise(tmp_path, Broken(lambda exact, scale: OPENDP.draw(exact, scale / 2)), 960)
     assert halved.shown > halved.claimed
 
 

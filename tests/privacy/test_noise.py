@@ -89,7 +89,9 @@ def test_a_members_own_share_costs_no_more_than_h_rho(members: int, s: int, h: i
 
 
 def test_a_share_below_26_is_refused() -> None:
-    assert make_manifest(members=200, s=104, h=16).share_scale == 26.0
+    edge = make_manifest(members=200, s=104, h=16)
+    assert edge.share_scale == 26.0
+    assert len(release(np.zeros(edge.length, dtype=np.int64), edge, NOISE)) == edge.length
     with pytest.raises(ManifestError, match="noise share"):
         make_manifest(members=200, s=104, h=17)
     too_small = make_manifest(members=200, s=104, h=17, sound=False)
