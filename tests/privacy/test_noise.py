@@ -125,6 +125,11 @@ def test_a_vector_outside_the_agreed_form_is_not_released(exact: Any) -> None:
         assert not exact.any()
 
 
+@pytest.mark.parametrize("pair", [(12 * C, 5 * C), (-12 * C, 5 * C), (12 * C, 0), (-12 * C, 0)])
+def test_a_vector_at_its_edge_is_released(pair: tuple[int, int]) -> None:
+    assert len(release(np.array(pair * (L // 2), dtype=np.int64), MANIFEST, NOISE)) == L
+
+
 def test_a_vector_that_cannot_be_overwritten_is_not_released() -> None:
     exact = zeros()
     exact.flags.writeable = False
