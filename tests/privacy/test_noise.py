@@ -116,6 +116,10 @@ def test_a_share_below_26_is_refused() -> None:
         with_entry(0, np.iinfo(np.int64).min),
         with_entry(1, 5 * C + 1),
         with_entry(1, -1),
+        with_entry(2, 12 * C + 1),
+        with_entry(3, -1),
+        with_entry(L - 2, -12 * C - 1),
+        with_entry(L - 1, 5 * C + 1),
     ],
 )
 def test_a_vector_outside_the_agreed_form_is_not_released(exact: Any) -> None:
