@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from manifests import LOG_ORIGIN, coordinator_key, guardian_key, make_guardians, make_manifest, member_key
+from windvane_privacy import policy as policy_module
 from windvane_privacy.budget import Overlap
 from windvane_privacy.errors import (
     BoundAbovePolicy,
@@ -339,6 +340,11 @@ def test_a_malformed_field_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         policy(**change)
     assert type(caught.value) is ConfigurationError
+
+
+def test_a_limit_of_one_is_a_limit() -> None:
+    ones = dict.fromkeys(("min_roster", "min_accepted", "min_people_in_scope", "min_cohort", "least_h"), 1)
+    assert policy(**ones, max_h=1, max_C=1, max_Q=1).floors == policy_module.Floors(1, 1, 1, 1, 1)
 
 
 def test_the_most_that_the_software_accepts_is_accepted() -> None:
