@@ -15,6 +15,7 @@ import pytest
 from manifests import LOG_ORIGIN, coordinator_key, guardian_key, make_guardians, make_manifest, member_key
 from windvane_privacy import policy as policy_module
 from windvane_privacy.budget import Overlap
+from windvane_privacy.catalogue import KINDS, SIGNALS
 from windvane_privacy.errors import (
     BoundAbovePolicy,
     CohortTooSmall,
@@ -235,7 +236,22 @@ def test_the_written_file_loads_with_the_stated_limits(tmp_path: Path, role: str
     assert [loaded.max_rho_local_lifetime, loaded.max_rho_lifetime] == [Fraction(27, 4), Fraction(9, 32)]
     assert (loaded.min_roster, loaded.min_accepted, loaded.min_people_in_scope) == (36, 30, 10_000)
     assert (loaded.min_cohort, loaded.least_h, loaded.max_h, loaded.max_C, loaded.max_Q) == (5, 2, None, 20, 9)
+    assert (loaded.signals, loaded.kinds) == (tuple(SIGNALS), ("all", *KINDS[:5]))
+    assert "other" not in loaded.kinds
     assert f"What this {role} accepts" in text(role=role)
+
+
+@pytest.mark.parametrize(("t", "n"), [(2, 2), (2, 3), (3, 3)])
+def test_every_guardian_may_be_needed_and_every_pinned_one_may_take_part(t: int, n: int) -> None:
+    assert (policy(guardians_t=t, guardians_n=n).guardians_t, n) == (t, n)
+
+
+def test_a_demonstration_at_each_of_its_floors_is_accepted() -> None:
+    edge = make_manifest(members=20, demo=True, people=2_000, rules=current_rules(), floors=Floors(20, 15, 2_000, 15))
+    assert (edge.cohorts.m_min, edge.noise.h) == (3, 1)
+    check_manifest(policy(demo=True), edge)
+    with pytest.raises(FederationTooSmall):
+        check_manifest(policy(demo=True), msgspec.structs.replace(edge, floors=Floors(20, 14, 2_000, 15)))
 
 
 @pytest.mark.parametrize(
@@ -340,6 +356,12 @@ def test_a_malformed_field_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         policy(**change)
     assert type(caught.value) is ConfigurationError
+
+
+@pytest.mark.parametrize("value", [0.07, 1, "0.07", "-9/128", "0/1", "9/0", "nan", ""])
+def test_a_limit_that_is_no_positive_fraction_is_told_what_one_is(value: object) -> None:
+    with pytest.raises(ConfigurationError, match='positive fraction in quotes such as "9/128"'):
+        policy(max_rho_per_quarter=value)
 
 
 def test_a_limit_of_one_is_a_limit() -> None:
