@@ -15,6 +15,10 @@ check:
 test *arguments:
     python3 dev.py test {{arguments}}
 
+# every branch of the privacy core is tested
+coverage *arguments:
+    python3 dev.py coverage {{arguments}}
+
 # the long suites
 slow *arguments:
     python3 dev.py slow {{arguments}}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`windvane audit`: what a reviewer can check offline, with nothing but the published files.
+"""`windvane audit`: what a reviewer can check offline, with nothing but the published files and this program.
 
 Rules kept here:
-* nothing is fetched, nothing is written;
+* nothing is fetched, nothing is written but in a folder that is deleted again;
 * a key that comes with the site proves only that the files belong together, and the output says so;
 * the exit code is 0 only if everything holds.
 """
@@ -16,19 +16,20 @@ import typer
 
 from windvane.terminal import Json, out, print_json
 from windvane_privacy import canonical
-from windvane_privacy.errors import ConfigurationError, KeyRefused, LintFailed, MalformedInput
+from windvane_privacy.errors import ConfigurationError, KeyRefused, LintFailed, MalformedInput, PrivacyClaimBroken
 from windvane_privacy.identity import check_public, fingerprint_words
 from windvane_privacy.report_file import Report, verify_quarter, verify_report
 from windvane_privacy.site_lint import lint_site
 
-app = typer.Typer(no_args_is_help=True, help="For reviewers: check a report or a site, offline.")
+app = typer.Typer(no_args_is_help=True, help="For reviewers: check a report, a site or this program's noise, offline.")
 
 _MAX_KEYS_BYTES = 1 << 16
+MIN_TRIALS, MAX_TRIALS = 100, 1_000_000
 
 
 @app.callback()
 def audit() -> None:
-    """For reviewers: check a report or a site, offline."""
+    """For reviewers: check a report, a site or this program's noise, offline."""
 
 
 @app.command("site")
@@ -88,13 +89,28 @@ def verify(
         out.print("The key came with the site itself; compare the words above with the coordinator's, or give --key.")
 
 
-def _mount() -> None:
-    from windvane.audit_budget import budget
+@app.command("privacy")
+def privacy(
+    trials: Annotated[
+        int, typer.Option("--trials", metavar="N", min=MIN_TRIALS, max=MAX_TRIALS, help="Looks at one made-up person.")
+    ] = 2_000,
+    s: Annotated[int, typer.Option("--s", min=26, max=10_000, help="Scale of a cohort's noise.")] = 26,
+    h: Annotated[int, typer.Option("--h", min=1, max=24, help="Honest members who carry it together.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Draw many times with and without one made-up person, the way a member draws, and see whether it shows too much.
 
-    app.command("budget")(budget)
+    The usual noise is the smallest that this program accepts, because it shows most in few draws.
+    """
+    from windvane.audit_privacy import facts_of, run_audit, show
 
-
-_mount()
+    found = run_audit(trials, s=s, h=h, quiet=as_json)
+    if as_json:
+        print_json(facts_of(found))
+    else:
+        show(out, found)
+    if found.faults:
+        raise PrivacyClaimBroken(f"Found: {'; '.join(found.faults)}.")
 
 
 def _single(file: Path, public: bytes) -> Report:
@@ -123,3 +139,12 @@ def _key_of_the_site(folder: Path) -> bytes:
     if not isinstance(text, str):
         raise MalformedInput("keys.json has another form")
     return _public_key(text)
+
+
+def _mount() -> None:
+    from windvane.audit_budget import budget
+
+    app.command("budget")(budget)
+
+
+_mount()

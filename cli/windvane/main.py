@@ -29,7 +29,7 @@ AUDIENCES: dict[str, tuple[str, str, str | None]] = {
     "member": ("windvane.member", "For an organisation: read your logs, look at them, take part.", None),
     "guardian": ("windvane.guardian", "For a guardian: make a round's key, check, open one sum.", None),
     "coordinator": ("windvane.coordinator", "For the coordinator: run rounds, publish the report.", "server"),
-    "audit": ("windvane.audit", "For reviewers: check a report or a site, offline.", None),
+    "audit": ("windvane.audit", "For reviewers: check a report, a site or this program's noise, offline.", None),
     "demo": ("windvane.demo", "A whole federation on this machine, from log files to a report.", "server"),
 }
 EXTRAS = {"server": ("alembic", "fastapi", "jinja2", "sqlalchemy", "uvicorn")}

@@ -494,6 +494,13 @@ class BoundBroken(WindvaneError):
     status = 500
 
 
+class PrivacyClaimBroken(WindvaneError):
+    """What this installation draws does not keep what is promised about one person."""
+
+    advice = "Take part in no round with this installation, and report the output as SECURITY.md says."
+    status = 500
+
+
 class InvalidOutcomes(WindvaneError):
     """The table of outcomes as a whole is not of the agreed form."""
 

@@ -106,3 +106,15 @@ def test_behaviour_never_promotes() -> None:
     log = Log(mode="unknown")
     log.turn(0)
     assert [episode.mode for episode in facts_of(log).episodes] == ["unknown"]
+
+
+@pytest.mark.parametrize("mode", ["interactive", "automation"])
+def test_a_conversation_in_which_a_program_had_a_turn_gives_no_completion(mode: str) -> None:
+    """The models are known to the person, so nothing but the mode of one turn stands in the way."""
+    log = Log(source="canonical", recorder="canonical/x", kind_hint="coding").habit(A, B)
+    log.turn(0, A)
+    log.prompt(5, mode=mode)
+    log.call(5.5, A)
+    log.end(6)
+    found = [row for row in rows_of_logs(log) if row.signal == "completion"]
+    assert bool(found) == (mode == "interactive")

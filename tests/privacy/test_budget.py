@@ -212,6 +212,33 @@ def test_the_clamp_costs_no_delta_to_speak_of() -> None:
     assert not budget.clamp_is_negligible(tiny)
 
 
+@pytest.mark.parametrize(("members", "k", "delta"), [(100, 8, "1e-8"), (40, 5, "1e-6"), (500, 3, "1e-12")])
+def test_what_the_clamp_costs_is_the_stated_formula(members: int, k: int, delta: str) -> None:
+    manifest = make_manifest(members=members, demo=False, k=k)
+    law = manifest.noise
+    manifest = make_manifest(members=members, demo=False, k=k, noise=type(law)(law.s, law.h, law.rho, delta))
+    worst = math.exp(budget.epsilon(manifest.rho, delta))
+    assert budget.clamp_delta(manifest) == pytest.approx(
+        (1 + worst) * members * manifest.length / 2**75, rel=1e-9, abs=0
+    )
+    assert budget.clamp_is_negligible(manifest)
+    assert (Fraction(1, 2**75), Fraction(1, 1000)) == (budget.CLAMP_TAIL, budget.CLAMP_SHARE)
+
+
+def test_a_group_of_accounts_costs_its_square_and_replacing_has_its_own_norm() -> None:
+    rho = Fraction(9, 512)
+    assert [budget.group_rho(rho, g) for g in (1, 2, 3, 7)] == [rho, 4 * rho, 9 * rho, 49 * rho]
+    for Q, s in ((9, 208), (9, 104), (4, 52), (1, 26)):
+        assert budget.replace_one_rho(Q, s) == Fraction(576 * Q, 2 * s * s)
+
+
+def test_tau_is_the_stated_sum() -> None:
+    for scale, shares in ((0.5, 2), (0.7, 3), (1.0, 7)):
+        terms = [math.exp(-2 * math.pi**2 * scale**2 * k / (k + 1)) for k in range(1, shares)]
+        assert budget.tau(scale, shares) == pytest.approx(10 * sum(terms), rel=1e-12)
+    assert budget.tau(0.5, 1) == 0.0
+
+
 # --- the independent accountant -------------------------------------------------------------------------------------
 
 

@@ -89,7 +89,9 @@ def test_a_members_own_share_costs_no_more_than_h_rho(members: int, s: int, h: i
 
 
 def test_a_share_below_26_is_refused() -> None:
-    assert make_manifest(members=200, s=104, h=16).share_scale == 26.0
+    edge = make_manifest(members=200, s=104, h=16)
+    assert edge.share_scale == 26.0
+    assert len(release(np.zeros(edge.length, dtype=np.int64), edge, NOISE)) == edge.length
     with pytest.raises(ManifestError, match="noise share"):
         make_manifest(members=200, s=104, h=17)
     too_small = make_manifest(members=200, s=104, h=17, sound=False)
@@ -114,6 +116,10 @@ def test_a_share_below_26_is_refused() -> None:
         with_entry(0, np.iinfo(np.int64).min),
         with_entry(1, 5 * C + 1),
         with_entry(1, -1),
+        with_entry(2, 12 * C + 1),
+        with_entry(3, -1),
+        with_entry(L - 2, -12 * C - 1),
+        with_entry(L - 1, 5 * C + 1),
     ],
 )
 def test_a_vector_outside_the_agreed_form_is_not_released(exact: Any) -> None:
@@ -121,6 +127,11 @@ def test_a_vector_outside_the_agreed_form_is_not_released(exact: Any) -> None:
         release(exact, MANIFEST, NOISE)
     if isinstance(exact, np.ndarray):
         assert not exact.any()
+
+
+@pytest.mark.parametrize("pair", [(12 * C, 5 * C), (-12 * C, 5 * C), (12 * C, 0), (-12 * C, 0)])
+def test_a_vector_at_its_edge_is_released(pair: tuple[int, int]) -> None:
+    assert len(release(np.array(pair * (L // 2), dtype=np.int64), MANIFEST, NOISE)) == L
 
 
 def test_a_vector_that_cannot_be_overwritten_is_not_released() -> None:

@@ -15,7 +15,9 @@ import pytest
 
 from manifests import guardian_key, make_guardians, make_manifest, member_key
 from policies import GUARDIANS, policy, text
+from windvane_privacy import policy as policy_module
 from windvane_privacy.budget import Overlap
+from windvane_privacy.catalogue import KINDS, SIGNALS
 from windvane_privacy.errors import (
     BoundAbovePolicy,
     CohortTooSmall,
@@ -275,7 +277,22 @@ def test_the_written_file_loads_with_the_stated_limits(tmp_path: Path, role: str
     assert [loaded.max_rho_local_lifetime, loaded.max_rho_lifetime] == [Fraction(27, 4), Fraction(9, 32)]
     assert (loaded.min_roster, loaded.min_accepted, loaded.min_people_in_scope) == (36, 30, 10_000)
     assert (loaded.min_cohort, loaded.least_h, loaded.max_h, loaded.max_C, loaded.max_Q) == (5, 2, None, 20, 9)
+    assert (loaded.signals, loaded.kinds) == (tuple(SIGNALS), ("all", *KINDS[:5]))
+    assert "other" not in loaded.kinds
     assert f"What this {role} accepts" in text(role=role)
+
+
+@pytest.mark.parametrize(("t", "n"), [(2, 2), (2, 3), (3, 3)])
+def test_every_guardian_may_be_needed_and_every_pinned_one_may_take_part(t: int, n: int) -> None:
+    assert (policy(guardians_t=t, guardians_n=n).guardians_t, n) == (t, n)
+
+
+def test_a_demonstration_at_each_of_its_floors_is_accepted() -> None:
+    edge = make_manifest(members=20, demo=True, people=2_000, rules=current_rules(), floors=Floors(20, 15, 2_000, 15))
+    assert (edge.cohorts.m_min, edge.noise.h) == (3, 1)
+    check_manifest(policy(demo=True), edge)
+    with pytest.raises(FederationTooSmall):
+        check_manifest(policy(demo=True), msgspec.structs.replace(edge, floors=Floors(20, 14, 2_000, 15)))
 
 
 @pytest.mark.parametrize(
@@ -293,6 +310,42 @@ def test_the_written_file_loads_with_the_stated_limits(tmp_path: Path, role: str
 def test_without_a_readable_policy_nothing_is_accepted(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     with pytest.raises(PolicyMissing):
         load_policy(make(tmp_path))
+
+
+def test_the_longest_file_loads_and_one_byte_more_does_not(tmp_path: Path) -> None:
+    filled = text() + "#" * (64 * 1024 - len(text().encode()))
+    assert load_policy(written(tmp_path, filled)).min_roster == 36
+    with pytest.raises(PolicyMissing, match="larger"):
+        load_policy(written(tmp_path, filled + "#"))
+
+
+@pytest.mark.parametrize(
+    ("installed", "wanted", "enough"),
+    [
+        ("0.1.0", "0.1", True),
+        ("0.1", "0.1.0", True),
+        ("0.1", "0.1.1", False),
+        ("0.1.1", "0.1", True),
+        ("0.1.0", "0.1.0", True),
+        ("0.1.0.dev3", "0.1.0", True),
+        ("0.9.9", "0.10.0", False),
+        ("1.0.0", "0.10.7", True),
+        ("unknown", "0.1.0", False),
+        ("0.1.0", "0.1.0.dev3", False),
+        ("0.1.0", "", False),
+    ],
+)
+def test_versions_are_compared_part_by_part(
+    monkeypatch: pytest.MonkeyPatch, installed: str, wanted: str, enough: bool
+) -> None:
+    monkeypatch.setattr("windvane_privacy.policy.installed_version", lambda: installed)
+    manifest = real(min_software=wanted)
+    own = policy(min_software="0.0.0")
+    if enough:
+        check_manifest(own, manifest)
+    else:
+        with pytest.raises(SoftwareTooOld):
+            check_manifest(own, manifest)
 
 
 @pytest.mark.parametrize("name", sorted(set(Policy.__struct_fields__) - {"max_h"}))
@@ -344,6 +397,17 @@ def test_a_malformed_field_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as caught:
         policy(**change)
     assert type(caught.value) is ConfigurationError
+
+
+@pytest.mark.parametrize("value", [0.07, 1, "0.07", "-9/128", "0/1", "9/0", "nan", ""])
+def test_a_limit_that_is_no_positive_fraction_is_told_what_one_is(value: object) -> None:
+    with pytest.raises(ConfigurationError, match='positive fraction in quotes such as "9/128"'):
+        policy(max_rho_per_quarter=value)
+
+
+def test_a_limit_of_one_is_a_limit() -> None:
+    ones = dict.fromkeys(("min_roster", "min_accepted", "min_people_in_scope", "min_cohort", "least_h"), 1)
+    assert policy(**ones, max_h=1, max_C=1, max_Q=1).floors == policy_module.Floors(1, 1, 1, 1, 1)
 
 
 def test_the_most_that_the_software_accepts_is_accepted() -> None:

@@ -106,6 +106,17 @@ def test_at_most_q_is_reached_and_all_candidates_are_equally_likely() -> None:
     assert chi_square_z(seen, dict.fromkeys(range(pairs), runs * 3 / pairs)) < 5
 
 
+def test_one_candidate_more_than_q_is_one_too_many() -> None:
+    pairs = POOLED.pairs[: POOLED.bounds.q[1] + 1]
+    rows = [
+        row(model, 9, won, signal=Signal.SWITCH_AWAY, basis=Basis.RECORDED, against=other)
+        for a, b in pairs
+        for model, other, won in ((a, b, 9), (b, a, 0))
+    ]
+    for _ in range(20):
+        assert len(person_votes(rows, POOLED, COINS)) == POOLED.bounds.q[1] == 2
+
+
 def test_votes_of_one_person_ignore_other_people() -> None:
     """The first person's votes have the same distribution alone, beside many, and beside malformed rows."""
     alone, beside = Counter[tuple[Vote, ...]](), Counter[tuple[Vote, ...]]()
