@@ -18,6 +18,7 @@ BUDGET = "privacy/windvane_privacy/budget.py"
 POLICY = "privacy/windvane_privacy/policy.py"
 LEDGER = "privacy/windvane_privacy/ledger.py"
 VIEW = "privacy/windvane_privacy/ledger_view.py"
+ADMISSION = "privacy/windvane_privacy/admission.py"
 SUBMISSION = "privacy/windvane_privacy/submission.py"
 SEALING = "privacy/windvane_privacy/sealing.py"
 SHARES = "privacy/windvane_privacy/shares.py"
@@ -294,8 +295,8 @@ BUGS = (
     Bug(
         "charge skipped on failure",
         VIEW,
-        'FROM person_quarter JOIN round USING (round_id)"',
-        "FROM person_quarter JOIN round USING (round_id) WHERE state <> 'burned'\"",
+        "            for x in self.rounds()\n        ]",
+        "            for x in self.rounds()\n            if x.state is not State.BURNED\n        ]",
         _test("privacy/test_ledger_refusals", "test_a_burned_round_counts_against_a_persons_cap_for_ever"),
     ),
     Bug(
@@ -321,9 +322,9 @@ BUGS = (
     ),
     Bug(
         "lifetime cap without this round's own cost",
-        VIEW,
-        "+ lost + rho <= cap",
-        "+ lost <= cap",
+        ADMISSION,
+        "+ unknown + rho <= cap",
+        "+ unknown <= cap",
         _test("privacy/test_ledger", "test_a_person_charged_for_sixteen_quarters_is_dropped_in_the_seventeenth"),
     ),
     # --- drawn once, for one agreement ---
