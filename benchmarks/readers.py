@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import resource
 import sys
@@ -108,9 +109,11 @@ def report(folder: Path, results: Mapping[str, Result]) -> dict[str, object]:
 
 
 def machine() -> dict[str, object]:
-    """Facts of this machine that change the numbers."""
+    """Facts of this machine that change the numbers. `load`: of other work, for each core; above 0.5, wall times of
+    several processes say little."""
     return {
         "cores": cores(),
+        "load": round(os.getloadavg()[0] / cores(), 1),
         "machine": platform.machine(),
         "system": sys.platform,
         "python": platform.python_version(),

@@ -28,8 +28,10 @@ import windvane_privacy
 from windvane_client.file_reading import Batch, Done, FileRead, OwnFile, Reading, Task, Unread
 from windvane_client.file_worker import COPIES, DONE, LENGTH, READY, batch_of, done_of, message_of
 
-WORTH_BYTES: Final = 20_000_000
-"""Less than this is read by this process alone."""
+WORTH_BYTES: Final = 60_000_000
+"""Less than this is read by this process alone: it takes half a second, and starting a worker a quarter."""
+_TELEMETRY: Final = 10
+"""A byte of telemetry is as much work as so many bytes of a transcript."""
 MOST: Final = 8
 AHEAD: Final = 3
 """Tasks that a worker has at hand, so that it never waits for one."""
@@ -61,7 +63,7 @@ def read_files(
         size = 0
         for task in tasks:
             first.append(task)
-            size += task.size
+            size += task.size * (_TELEMETRY if task.source.startswith("otlp") else 1)
             if len(first) > 1 and (size >= WORTH_BYTES or workers is not None):
                 team = _Team(reading, chain(first, tasks))
                 try:

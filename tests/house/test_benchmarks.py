@@ -73,7 +73,7 @@ def test_rows_are_sized_like_recorded_ones(bench: ModuleType, tmp_path: Path) ->
 def test_the_kept_results_have_the_shape_of_a_run(bench: ModuleType) -> None:
     known = importlib.import_module("contenders")
     kept = json.loads((PLACE / "readers.json").read_text("utf-8"))
-    assert set(kept["machine"]) == {"cores", "machine", "system", "python"}
+    assert set(kept["machine"]) == {"cores", "load", "machine", "system", "python"}
     for home in ("recorded sizes", "small rows"):
         assert set(kept[home]["contenders"]) == set(known.CONTENDERS)
         for one in kept[home]["contenders"].values():
