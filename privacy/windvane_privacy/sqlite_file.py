@@ -220,7 +220,9 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _named(error: sqlite3.Error) -> LedgerError:
-    if not isinstance(error, sqlite3.OperationalError):
+    # SQLITE_ERROR on a query of ours: a table or a column is not there.
+    missing = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+    if missing or not isinstance(error, sqlite3.OperationalError):
         return LedgerDamaged("The file cannot be read as a database.")
     return LedgerLocked() if "locked" in str(error) else LedgerError("The disk does not give the ledger's file.")
 
