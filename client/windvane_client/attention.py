@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from windvane_client.capabilities import NO_ATTEMPTS, capability
+from windvane_client.capabilities import NAMES_NO_MODE, NO_ATTEMPTS, capability
 from windvane_client.constants import DAY
 from windvane_client.coverage import LEAST_PEOPLE
 from windvane_client.events import MAIN, AnyEvent, Call, Prompt, Vote
@@ -239,7 +239,7 @@ def _modes(noticed: Noticed, *, exact: bool) -> Iterator[Warn]:
         why = "Only work that a person started counts."
         if source == "claude_code":
             do = "Update Claude Code: newer versions write the field `entrypoint`, and their logs will count."
-        elif source in ("litellm", "open_webui", "canonical", "mapping", "collected"):
+        elif source in NAMES_NO_MODE or source in ("litellm", "canonical", "mapping", "collected"):
             do = "If only people use it, name it in rules.toml, [modes] interactive_keys, or deliver the mode too."
         else:
             do = "Update the program if a newer version writes it (docs/sources); else only other logs can count."
