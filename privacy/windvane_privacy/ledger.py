@@ -96,9 +96,6 @@ class Ledger(LedgerView):
             found = cls(file, machine_id)
             # The chain is checked before and after: an upgrade neither hides a broken one nor breaks one.
             return cls(file, machine_id) if file.upgrade() else found
-        except sqlite3.DatabaseError:
-            file.close()
-            raise LedgerDamaged("The file cannot be read as a ledger.") from None
         except BaseException:
             file.close()
             raise
