@@ -300,13 +300,16 @@ def _open(state: Path) -> MemberState:
 @contextmanager
 def agent_of(state: MemberState) -> Iterator[MemberAgent]:
     """The agent of a state over https."""
+    import time
+
     from windvane_client.agent import MemberAgent
     from windvane_client.https import HttpsCourier
+    from windvane_client.slots import slot_pause
 
     settings = state.settings
     with (
         HttpsCourier(settings.address, ca=None if settings.ca is None else Path(settings.ca)) as courier,
-        MemberAgent(state, courier, utc_now, warn=_warn) as agent,
+        MemberAgent(state, courier, utc_now, warn=_warn, pause=slot_pause(utc_now, time.sleep)) as agent,
     ):
         yield agent
 

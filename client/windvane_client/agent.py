@@ -68,7 +68,8 @@ Warn = Callable[[str], None]
 class MemberAgent:
     """One agent over one state folder; holds the ledger's lock until it is closed.
 
-    `noise` and `sampler` default to OpenDP and the system's generator; tests hand in others.
+    `noise` and `sampler` default to OpenDP and the system's generator; tests hand in others. `pause` waits between the
+    draw and the first message, so that the message's time does not tell how long the draw took.
 
     Raises:
         LedgerLocked, LedgerDamaged, LedgerFormat: the ledger cannot be used.
@@ -84,11 +85,9 @@ class MemberAgent:
         sampler: Sampler | None = None,
         evidence: Evidence | None = None,
         warn: Warn | None = None,
+        pause: Callable[[], None] = lambda: None,
     ) -> None:
-        self.state = state
-        self._courier = courier
-        self._clock = clock
-        self._noise = noise
+        self.state, self._courier, self._clock, self._noise, self._pause = state, courier, clock, noise, pause
         self._sampler: Sampler = sampler if sampler is not None else secrets.SystemRandom()
         self._evidence: Evidence = evidence if evidence is not None else StoredEvidence(state)
         self._warn: Warn = warn if warn is not None else lambda _sentence: None
@@ -187,6 +186,7 @@ class MemberAgent:
         agreed = self._agreed(round_id, scan)
         if entry is None:
             entry = self.draw(agreed, scan)
+            self._pause()
         elif entry.manifest_sha256 != agreed.manifest.sha256:
             raise ManifestChanged
         entry = self._settle(entry, agreed, scan)
