@@ -16,6 +16,7 @@ import pytest
 from conftest import not_run
 from faulty_calls import ACCEPTED, DURABLE, REFUSED, Fault, SocketCourier, run, strace
 from member_world import FixedEvidence, MemberWorld, Silent
+from slices import our_turn
 from small_federation import ROUND
 from windvane_client import agent as agent_module
 from windvane_client.agent import MemberAgent
@@ -176,6 +177,7 @@ def test_the_trials_bite_when_a_hash_leaves_before_it_is_stored(
 def test_no_call_that_fails_doubles_a_draw(
     template: MemberWorld, usual: Counter[str], tmp_path: Path, how: str, lasting: bool
 ) -> None:
+    our_turn(KINDS.index((how, lasting)), len(KINDS))
     wrong, codes = _wrong(template, tmp_path, _faults(usual, how, lasting))
     assert wrong == {}
     assert codes[-9 if how == "KILL" else REFUSED] > 0

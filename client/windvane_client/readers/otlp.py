@@ -351,14 +351,16 @@ class _File:
             return
         trace = self._trace(row.trace)
         trace.inner = trace.inner or (row.dialect == "vercel_ai" and what == otlp_spans.CALL)
-        if session is not None:
-            trace.session = trace.session or session
         if what == otlp_spans.OUTER or (session or trace.session) is None:
+            trace.session = trace.session or session
             self._held.append((row, what, self._fresh))
             if len(self._held) > _MAX_HELD:
                 yield from self._flush(_MAX_HELD // 2)
         else:
+            refused = self._context.rows.rejected + self._scratch.rejected
             yield from self._emit(row, what, session or trace.session, self._fresh)
+            if refused == self._context.rows.rejected + self._scratch.rejected:  # a rejected row leaves nothing behind
+                trace.session = trace.session or session
 
     def _trace(self, name: str) -> _Trace:
         found = self._traces.get(name)
