@@ -203,3 +203,15 @@ def test_one_damaged_chat_of_a_page_costs_no_other() -> None:
         found, ctx = form.read(form.write([rows[0], bad, rows[2]]), final=True)
         assert (ctx.rows.read, ctx.rows.rejected) == (3, 1)
         assert bare(found) == bare(good)
+
+
+def test_a_rejected_span_names_no_conversation_of_its_trace() -> None:
+    about = {"openinference.span.kind": "LLM", "llm.model_name": "gpt-5.2", "session.id": "s1"}
+    good = [spans(span(1, {"gen_ai.request.model": "gpt-5.2", "gen_ai.response.finish_reasons": ["stop"]}))]
+    bad = json.loads(json.dumps(spans(span(0, about))).replace('{"stringValue": "gpt-5.2"}', '{"stringValue": -0.0}'))
+    alone, _ = read_values(*good)
+    beside, ctx = read_values(bad, *good)
+    assert ctx.rows.rejected == 1
+    assert (
+        [event.conv for event in beside if type(event).__name__ == "Call"] == [event.conv for event in alone] == [None]
+    )
