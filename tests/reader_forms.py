@@ -20,7 +20,7 @@ from windvane_client.readers import READERS, ReadContext
 from windvane_client.rules import parse_rules
 
 LINES, ARRAY, MESSAGES, PAGE, CSV = "lines", "array", "messages", "page", "csv"
-SESSION, UNDER_KEY = "session", "under a key"
+SESSION, OBSERVED, UNDER_KEY = "session", "page of observations", "under a key"
 BY_LINE = (LINES, UNDER_KEY)
 """Frames in which a line is a row."""
 _AROUND = {
@@ -30,6 +30,7 @@ _AROUND = {
     ),
     ARRAY: (b"[", b"]"),
     MESSAGES: (b'{"version": 1, "agent": "lead", "sessionId": "s1", "messages": [', b"]}"),
+    OBSERVED: (b'{\n"data": [', b'],\n"meta": {"page": 1}}'),
     PAGE: (b'{\n"type": "chats", "items": [', b"]}"),
 }
 CALLS = b"""name = "g"
@@ -213,6 +214,7 @@ FORMS = (
     Form("mapping outcomes", "mapping", LINES, mapped_outcomes, stateless=True, companion=OUTCOMES),
     Form("langfuse", "langfuse", LINES, observed.langfuse, stateless=True, about=_PEOPLE_WORK),
     Form("langfuse array", "langfuse", ARRAY, observed.langfuse, stateless=True, about=_PEOPLE_WORK),
+    Form("langfuse page", "langfuse", OBSERVED, observed.langfuse, stateless=True, about=_PEOPLE_WORK),
     Form("langfuse traces", "langfuse", ARRAY, observed.traces, stateless=True, nested=True, about=_PEOPLE_WORK),
     Form("gemini_cli", "gemini_cli", LINES, gemini.records),
     Form("gemini_cli resumed", "gemini_cli", LINES, gemini.resumed, nested=True),

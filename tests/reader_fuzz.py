@@ -43,7 +43,7 @@ _MOST_BYTES, _MOST_ROWS, _FILES = 1500, 4, 60
 _CANARY = CANARY.encode()
 _SAMPLES = {"otlp claude_code": "claude_code_otel", "otlp spans": "otel_genai", "otlp/gen_ai": "otel_genai"}
 """Folders of recorded samples, where they are named otherwise than the source."""
-_WITHOUT_SAMPLES = frozenset({"langfuse", "langfuse array"})
+_WITHOUT_SAMPLES = frozenset({"langfuse", "langfuse array", "langfuse page"})
 """Forms that no recorded sample has."""
 _ALWAYS_BY_LINE = frozenset({"claude_code", "codex", "canonical", "collected"})
 """Readers for which a line is a row, whatever is in it."""

@@ -203,3 +203,13 @@ def test_one_damaged_chat_of_a_page_costs_no_other() -> None:
         found, ctx = form.read(form.write([rows[0], bad, rows[2]]), final=True)
         assert (ctx.rows.read, ctx.rows.rejected) == (3, 1)
         assert bare(found) == bare(good)
+
+
+def test_one_damaged_row_of_a_page_of_observations_costs_no_other() -> None:
+    form = BY_NAME["langfuse page"]
+    rows = [json.dumps(row).encode() for row in form.rows(["user", "answer", "tool"])]
+    good, _ = form.read(form.write([rows[0], rows[2]]), final=True)
+    for bad in (rows[1].replace(b'"o1"', b'"\0"', 1), rows[1].replace(b'"o1"', b'"o1"x'), b"[5]", b"7"):
+        found, ctx = form.read(form.write([rows[0], bad, rows[2]]), final=True)
+        assert (ctx.rows.read, ctx.rows.rejected) == (3, 1)
+        assert bare(found) == bare(good)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from reader_forms import BY_LINE as LINED
-from reader_forms import CSV, FORMS, LINES, PAGE, Form, framed, raw
+from reader_forms import CSV, FORMS, LINES, OBSERVED, PAGE, Form, framed, raw
 from reader_logs import CANARY
 from windvane_client.events import AnyEvent
 from windvane_client.readers import ReadContext
@@ -49,6 +49,7 @@ TYPED = {
     "canonical": {"ts": [C.decode()]},
     "langfuse": {"id": [C.decode()]},
     "langfuse array": {"startTime": [C.decode()]},
+    "langfuse page": {"level": [C.decode()]},
     "gemini_cli": {"timestamp": [C.decode()]},
     "gemini_cli document": {"id": [C.decode()]},
     "collected": {"ts": [C.decode()]},
@@ -105,7 +106,7 @@ def test_a_broken_row_is_counted_by_reason_and_the_rest_is_read(form: Form, case
         return
     if (
         form.source in ("litellm", "open_webui", "langfuse")
-        and form.frame not in (LINES, PAGE)
+        and form.frame not in (LINES, PAGE, OBSERVED)
         and not bad.startswith((b"{", b"["))
     ):
         reason = "not_json"  # what stands between two objects of an array is not looked at
@@ -121,7 +122,7 @@ def test_a_field_of_another_type_or_none_rejects_its_row(name: str) -> None:
     assert beside(form, json.dumps(wrong).encode())[1].rows.reasons == {"wrong_type": 1}
     (field,) = TYPED[name]
     without = {key: value for key, value in row.items() if key != field}
-    if name not in ("cline session", "mapping votes", "mapping outcomes"):  # there it may be missing
+    if name not in ("cline session", "langfuse page", "mapping votes", "mapping outcomes"):  # there it may be missing
         ctx = beside(form, json.dumps({**without, "updated_at": None} if "open" in name else without).encode())[1]
         assert ctx.rows.reasons == {"missing_field": 1}
 
@@ -156,7 +157,7 @@ def test_the_last_line_waits_for_its_end_or_is_counted_as_cut(form: Form) -> Non
 
 
 @pytest.mark.parametrize(
-    "form", [form for form in FORMS if form.frame not in (*LINED, CSV) and not form.nested], ids=ids
+    "form", [form for form in FORMS if form.frame not in (*LINED, CSV, OBSERVED) and not form.nested], ids=ids
 )
 def test_of_a_cut_document_the_elements_before_the_cut_are_read(form: Form) -> None:
     rows = rows_of(form)
