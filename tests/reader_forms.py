@@ -5,20 +5,32 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import collected_logs as collecting
+import gemini_cli_logs as gemini
+import langfuse_logs as observed
 import otlp_support as otel
 import reader_logs as logs
 from reader_support import context
 from windvane_client.events import AnyEvent
 from windvane_client.readers import READERS, ReadContext
+from windvane_client.rules import parse_rules
 
 LINES, ARRAY, MESSAGES, PAGE, CSV = "lines", "array", "messages", "page", "csv"
+SESSION, OBSERVED, UNDER_KEY = "session", "page of observations", "under a key"
+BY_LINE = (LINES, UNDER_KEY)
+"""Frames in which a line is a row."""
 _AROUND = {
+    SESSION: (
+        b'{\n"sessionId": "s1", "projectHash": "CANARY-4711", "kind": "main", "messages": [',
+        b'], "summary": "CANARY-4711"}',
+    ),
     ARRAY: (b"[", b"]"),
     MESSAGES: (b'{"version": 1, "agent": "lead", "sessionId": "s1", "messages": [', b"]}"),
+    OBSERVED: (b'{\n"data": [', b'],\n"meta": {"page": 1}}'),
     PAGE: (b'{\n"type": "chats", "items": [', b"]}"),
 }
 CALLS = b"""name = "g"
@@ -71,7 +83,9 @@ HEADER = json.dumps({
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`stateless`: each row gives its events whatever stands around it."""
+    """`stateless`: each row gives its events whatever stands around it. `nested`: a row holds rows that are read one by
+    one. `about`: what else the context says.
+    """
 
     name: str
     source: str
@@ -79,9 +93,16 @@ class Form:
     rows: Callable[[Sequence[str]], list[object]]
     stateless: bool = False
     companion: bytes = b""
+    nested: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def head(self) -> int:
+        """How many rows stand before the first one that `rows` gives."""
+        return int(self.frame == UNDER_KEY)
 
     def context(self, **more: Any) -> ReadContext:
-        return context(self.source, companion=self.companion, **more)
+        return context(self.source, companion=self.companion, **self.about, **more)
 
     def write(self, rows: Sequence[object]) -> bytes:
         """One file."""
@@ -97,8 +118,9 @@ def raw(row: object) -> bytes:
 
 
 def framed(frame: str, rows: Sequence[bytes]) -> bytes:
-    if frame in (LINES, CSV):
-        return b"".join(row + b"\n" for row in rows)
+    if frame in (LINES, CSV, UNDER_KEY):
+        head = collecting.HEAD if frame == UNDER_KEY else b""
+        return head + b"".join(row + b"\n" for row in rows)
     head, foot = _AROUND[frame]
     return head + b",\n ".join(rows) + foot
 
@@ -167,6 +189,8 @@ def spans(steps: Sequence[str]) -> list[object]:
     return rows
 
 
+_RULES = parse_rules(observed.RULES)
+_PEOPLE_WORK = {"key_mode": _RULES.key_mode, "scores": _RULES.scores}
 FORMS = (
     Form("claude_code", "claude_code", LINES, logs.claude_code),
     Form("codex", "codex", LINES, logs.codex),
@@ -177,7 +201,7 @@ FORMS = (
     Form("litellm table", "litellm", CSV, logs.litellm_csv, stateless=True),
     Form("open_webui votes", "open_webui", ARRAY, logs.feedback, stateless=True),
     Form("open_webui lines", "open_webui", LINES, logs.feedback, stateless=True),
-    Form("open_webui chats", "open_webui", PAGE, logs.chats, stateless=True),
+    Form("open_webui chats", "open_webui", PAGE, logs.chats, stateless=True, nested=True),
     Form("otlp claude_code", "otlp", LINES, logs.claude_events),
     Form("otlp codex", "otlp", LINES, logs.codex_events),
     Form("otlp gemini_cli", "otlp", LINES, logs.gemini_events),
@@ -188,4 +212,14 @@ FORMS = (
     Form("mapping calls", "mapping", CSV, mapped_calls, stateless=True, companion=CALLS),
     Form("mapping votes", "mapping", LINES, mapped_votes, stateless=True, companion=VOTES),
     Form("mapping outcomes", "mapping", LINES, mapped_outcomes, stateless=True, companion=OUTCOMES),
+    Form("langfuse", "langfuse", LINES, observed.langfuse, stateless=True, about=_PEOPLE_WORK),
+    Form("langfuse array", "langfuse", ARRAY, observed.langfuse, stateless=True, about=_PEOPLE_WORK),
+    Form("langfuse page", "langfuse", OBSERVED, observed.langfuse, stateless=True, about=_PEOPLE_WORK),
+    Form("langfuse traces", "langfuse", ARRAY, observed.traces, stateless=True, nested=True, about=_PEOPLE_WORK),
+    Form("gemini_cli", "gemini_cli", LINES, gemini.records),
+    Form("gemini_cli resumed", "gemini_cli", LINES, gemini.resumed, nested=True),
+    Form("gemini_cli document", "gemini_cli", SESSION, gemini.messages),
+    Form(
+        "collected", "collected", UNDER_KEY, collecting.collected, stateless=True, about={"collected": collecting.KNOWN}
+    ),
 )

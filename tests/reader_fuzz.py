@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 
 from mutations import Sown, mutated_file, mutated_gzip, mutated_row, paired, sown
-from reader_forms import CSV, FORMS, LINES, PAGE, Form, framed
+from reader_forms import BY_LINE, CSV, FORMS, Form, framed
 from reader_logs import CANARY, STEPS
 from windvane_client.events import AnyEvent, Gap
 from windvane_client.readers import READERS, ReadContext, mapping
@@ -34,14 +34,23 @@ from windvane_client.readers.values import LINES as IN_LINES
 from windvane_client.readers.values import framing
 from windvane_privacy.errors import ConfigurationError
 
-SOURCES = ("claude_code", "codex", "cline", "litellm", "open_webui", "otlp", "canonical", "mapping")
+SOURCES = (
+    "claude_code", "codex", "cline", "litellm", "open_webui", "otlp", "canonical", "mapping",
+    "langfuse", "gemini_cli", "collected",
+)  # fmt: skip
+_APART = 8
+"""Between the seeds of two cases of a source. It stays: with the number of sources every case would be another one."""
 FIXTURES = Path(__file__).parent / "client" / "fixtures"
 _MOST_BYTES, _MOST_ROWS, _FILES = 1500, 4, 60
 _CANARY = CANARY.encode()
 _SAMPLES = {"otlp claude_code": "claude_code_otel", "otlp spans": "otel_genai", "otlp/gen_ai": "otel_genai"}
 """Folders of recorded samples, where they are named otherwise than the source."""
-_BY_LINE = frozenset({"claude_code", "codex", "canonical"})
+_WITHOUT_SAMPLES = frozenset({"langfuse", "langfuse array", "langfuse page"})
+"""Forms that no recorded sample has."""
+_ALWAYS_BY_LINE = frozenset({"claude_code", "codex", "canonical", "collected"})
 """Readers for which a line is a row, whatever is in it."""
+_DOCUMENTS_TOO = frozenset({"litellm", "open_webui", "langfuse", "gemini_cli"})
+"""Readers that look at the first lines to tell lines from a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,7 @@ def seeds(source: str, samples: Path | None) -> list[Seed]:
             made = form.rows(rng.choices(steps, k=rng.randrange(2, _MOST_ROWS + 1)))
             found.append(_seed(form, [json.dumps(row).encode() if isinstance(row, dict) else row for row in made]))
         files = [path for path in _files(form) if samples is not None or path.is_relative_to(FIXTURES)]
-        if samples is not None:
+        if samples is not None and form.name not in _WITHOUT_SAMPLES:
             files += sorted((samples / _SAMPLES.get(form.name, form.source)).glob("*")) if form.frame != CSV else []
         rows = [row for path in files for row in _rows_of(form, path)]
         windows = [rows[at : at + _MOST_ROWS] for at in range(0, len(rows), _MOST_ROWS)]
@@ -76,9 +85,10 @@ def seeds(source: str, samples: Path | None) -> list[Seed]:
 
 def _files(form: Form) -> list[Path]:
     own = {"claude_code": "claude_code_S*", "codex": "codex_S*/*", "canonical": "canonical_S*",
-           "cline": "cline_S*/*/*/*.json",
-           "otlp codex": "otlp_codex*", "otlp gemini_cli": "otlp_gemini*", "open_webui votes": "open_webui_S*",
-           "open_webui chats": "open_webui_chats*"}  # fmt: skip
+           "cline": "cline_S*/*/*/*.json", "otlp codex": "otlp_codex*", "otlp gemini_cli": "otlp_gemini*",
+           "open_webui votes": "open_webui_S*", "open_webui chats": "open_webui_chats*",
+           "langfuse traces": "langfuse_S*", "gemini_cli": "gemini_cli_S*/**/*.jsonl",
+           "gemini_cli document": "gemini_cli_S*/**/*.json"}  # fmt: skip
     return sorted(FIXTURES.glob(own[form.name])) if form.name in own else []
 
 
@@ -140,7 +150,7 @@ class Fuzzer:
     def problem(self, number: int) -> str | None:
         """What is wrong with case `number`; None where nothing is."""
         rng = self._rng
-        rng.seed(number * len(SOURCES) + self._index)
+        rng.seed(number * _APART + self._index)
         seed = self.seeds[int(rng.random() * len(self.seeds))]
         what = rng.random()
         try:
@@ -165,7 +175,7 @@ class Fuzzer:
         other = self.seeds[int(rng.random() * len(self.seeds))].rows
         for _ in range(count):
             good = seed.rows[first + int(rng.random() * (len(seed.rows) - first))]
-            row = mutated_row(rng, good, [*seed.rows, *other], sound=form.frame not in (LINES, CSV))
+            row = mutated_row(rng, good, [*seed.rows, *other], sound=form.frame not in (*BY_LINE, CSV))
             at = first + int(rng.random() * (len(rows) - first + 1))
             rows.insert(at, paired(row) if form.frame == CSV else row)
         events, context, wrong = self._read(rng, form, framed(form.frame, rows))
@@ -174,7 +184,7 @@ class Fuzzer:
         counts = context.rows
         refused = counts.rejected + counts.unknown + counts.foreign - seed.refused
         found = bare(events)
-        if form.frame != PAGE and counts.read - seed.read == refused:
+        if not form.nested and counts.read - seed.read == refused:
             self.strict += 1
             return None if found == list(seed.events) else "a good row gave other events beside refused ones"
         if form.stateless and not set(seed.events) <= set(found):
@@ -200,7 +210,7 @@ class Fuzzer:
                 return [], context, None
             raise
         wrong = self._adds_up(form, data, events, context, packed=packed or beside)
-        if wrong is None and not packed and not beside and form.frame == LINES and rng.random() < 0.1:
+        if wrong is None and not packed and not beside and form.frame in BY_LINE and rng.random() < 0.1:
             wrong = self._in_two_runs(rng, form, data, events, context)
         return events, context, wrong
 
@@ -217,9 +227,13 @@ class Fuzzer:
             return None
         if context.offset > len(data):
             return f"ends at {context.offset} of {len(data)}"
-        by_line = form.frame == LINES and (
-            form.source in (*_BY_LINE, "mapping")
-            or (not form.source.startswith("otlp") and framing(io.BytesIO(data)) == IN_LINES)
+        by_line = (
+            form.frame in BY_LINE
+            and not form.nested
+            and (
+                form.source in (*_ALWAYS_BY_LINE, "mapping")
+                or (not form.source.startswith("otlp") and framing(io.BytesIO(data)) == IN_LINES)
+            )
         )
         if by_line and rows.read != sum(
             not line.isspace() for line in data.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line
@@ -233,9 +247,7 @@ class Fuzzer:
     def _in_two_runs(rng: Random, form: Form, data: bytes, events: list[AnyEvent], whole: ReadContext) -> str | None:
         """Read while it grows: the same counts, and the same events where a reader rebuilds what it knew."""
         first, half = form.context(), data[: int(rng.random() * len(data))]
-        if form.source in ("litellm", "open_webui") and {framing(io.BytesIO(one)) for one in (half, data)} != {
-            IN_LINES
-        }:
+        if form.source in _DOCUMENTS_TOO and {framing(io.BytesIO(one)) for one in (half, data)} != {IN_LINES}:
             return None  # a document is read anew as a whole, and counted anew
         found = list(READERS[form.source].read(io.BytesIO(half), first))
         second = form.context(final=True, offset=first.offset)

@@ -350,3 +350,29 @@ def test_where_telemetry_is_there_it_comes_first():
         store.add([prompt])
         facts = read_person(store, IDS.machine(), window=(0, NOW), rules=Rules(), ids_key=KEY, now=NOW)
     assert [episode.mode for episode in facts.episodes] == ["interactive"]
+
+
+def test_each_message_of_a_header_is_a_row_and_a_broken_one_costs_no_other():
+    told = [message(1), answer(2), message(3, "hologram"), {"id": "m4", "type": 5}, answer(5), 7]
+    events, ctx = as_lines({**HEAD, "messages": told})
+    good, _ = as_lines({**HEAD, "messages": [told[0], told[1], told[4]]})
+    assert [event.key for event in events if type(event).__name__ != "Gap"] == [event.key for event in good]
+    assert (ctx.rows.read, ctx.rows.rejected, ctx.rows.unknown) == (2 + len(told), 2, 1)
+    assert ctx.rows.reasons == {"wrong_type": 1, "not_an_object": 1}
+    assert len({event.key for event in of(events, "Gap")}) == 2
+
+
+def test_a_rejected_memory_names_no_session():
+    bad = {"$set": {"sessionId": "s2", "messages": [5]}}
+    events, ctx = as_lines(message(1), bad, answer(2))
+    assert ctx.rows.reasons == {"wrong_type": 1}
+    assert {event.conv for event in events} == ctx.facts.conversations == {IDS.conv("gemini_cli", "s1")}
+
+
+def test_a_row_that_takes_back_and_is_there_twice_takes_back_once():
+    told, back = [message(1), answer(2), message(3), answer(4)], {"$rewindTo": "m3"}
+    once, twice = as_lines(*told, back, answer(5))[0], as_lines(*told, back, back, answer(5))[0]
+    assert once[-1].parent == once[1].key
+    assert [(type(e), e.key, e.parent) for e in twice] == [(type(e), e.key, e.parent) for e in once]
+    # Once something follows it, the same words name what is not there, and the program takes all back.
+    assert as_lines(*told, back, message(6), back, answer(7))[0][-1].parent is None

@@ -215,3 +215,13 @@ def test_a_rejected_span_names_no_conversation_of_its_trace() -> None:
     assert (
         [event.conv for event in beside if type(event).__name__ == "Call"] == [event.conv for event in alone] == [None]
     )
+
+
+def test_one_damaged_row_of_a_page_of_observations_costs_no_other() -> None:
+    form = BY_NAME["langfuse page"]
+    rows = [json.dumps(row).encode() for row in form.rows(["user", "answer", "tool"])]
+    good, _ = form.read(form.write([rows[0], rows[2]]), final=True)
+    for bad in (rows[1].replace(b'"o1"', b'"\0"', 1), rows[1].replace(b'"o1"', b'"o1"x'), b"[5]", b"7"):
+        found, ctx = form.read(form.write([rows[0], bad, rows[2]]), final=True)
+        assert (ctx.rows.read, ctx.rows.rejected) == (3, 1)
+        assert bare(found) == bare(good)

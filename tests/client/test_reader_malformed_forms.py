@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from reader_forms import CSV, FORMS, LINES, PAGE, Form, framed, raw
+from reader_forms import BY_LINE as LINED
+from reader_forms import CSV, FORMS, LINES, OBSERVED, PAGE, Form, framed, raw
 from reader_logs import CANARY
 from windvane_client.events import AnyEvent
 from windvane_client.readers import ReadContext
@@ -46,6 +47,12 @@ TYPED = {
     "open_webui lines": {"created_at": [C.decode()]},
     "open_webui chats": {"created_at": [C.decode()]},
     "canonical": {"ts": [C.decode()]},
+    "langfuse": {"id": [C.decode()]},
+    "langfuse array": {"startTime": [C.decode()]},
+    "langfuse page": {"level": [C.decode()]},
+    "gemini_cli": {"timestamp": [C.decode()]},
+    "gemini_cli document": {"id": [C.decode()]},
+    "collected": {"ts": [C.decode()]},
     "mapping votes": {"user": [C.decode()]},
     "mapping outcomes": {"user": [C.decode()]},
 }
@@ -58,8 +65,8 @@ UNREAD = {
 }
 JSON = [form for form in FORMS if form.frame != CSV]
 TABLES = [form for form in FORMS if form.frame == CSV]
-BY_LINE = [form for form in FORMS if form.frame == LINES]
-CASES = [(form, case) for form in JSON for case in BROKEN if form.frame == LINES or case not in BESIDE_ELEMENTS]
+BY_LINE = [form for form in FORMS if form.frame in LINED]
+CASES = [(form, case) for form in JSON for case in BROKEN if form.frame in LINED or case not in BESIDE_ELEMENTS]
 
 
 def ids(form: Form) -> str:
@@ -81,10 +88,11 @@ def silent(events: list[AnyEvent], ctx: ReadContext) -> bool:
 def beside(form: Form, bad: bytes) -> tuple[list[AnyEvent], ReadContext]:
     """Reads a log with the bad row in its middle: no good row may have changed."""
     rows = rows_of(form)
-    good, _ = form.read(framed(form.frame, rows), final=True)
+    good, before = form.read(framed(form.frame, rows), final=True)
     events, ctx = form.read(framed(form.frame, [rows[0], rows[1], bad, *rows[2:]]), final=True)
     assert bare(events) == bare(good)
-    assert ctx.rows.read == len(rows) + 1 - (form.frame == CSV)
+    assert ctx.rows.read == before.rows.read + 1
+    assert form.nested or before.rows.read == form.head + len(rows) - (form.frame == CSV)
     assert silent(events, ctx)
     return events, ctx
 
@@ -97,8 +105,8 @@ def test_a_broken_row_is_counted_by_reason_and_the_rest_is_read(form: Form, case
         assert ctx.rows.foreign > 0  # an object of no dialect belongs to somebody else
         return
     if (
-        form.source in ("litellm", "open_webui")
-        and form.frame not in (LINES, PAGE)
+        form.source in ("litellm", "open_webui", "langfuse")
+        and form.frame not in (LINES, PAGE, OBSERVED)
         and not bad.startswith((b"{", b"["))
     ):
         reason = "not_json"  # what stands between two objects of an array is not looked at
@@ -114,7 +122,7 @@ def test_a_field_of_another_type_or_none_rejects_its_row(name: str) -> None:
     assert beside(form, json.dumps(wrong).encode())[1].rows.reasons == {"wrong_type": 1}
     (field,) = TYPED[name]
     without = {key: value for key, value in row.items() if key != field}
-    if name not in ("cline session", "mapping votes", "mapping outcomes"):  # there it may be missing
+    if name not in ("cline session", "langfuse page", "mapping votes", "mapping outcomes"):  # there it may be missing
         ctx = beside(form, json.dumps({**without, "updated_at": None} if "open" in name else without).encode())[1]
         assert ctx.rows.reasons == {"missing_field": 1}
 
@@ -148,7 +156,9 @@ def test_the_last_line_waits_for_its_end_or_is_counted_as_cut(form: Form) -> Non
     assert form.read(data[:-1], final=True)[1].rows.rejected == 0
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.frame not in (LINES, CSV, PAGE)], ids=ids)
+@pytest.mark.parametrize(
+    "form", [form for form in FORMS if form.frame not in (*LINED, CSV, OBSERVED) and not form.nested], ids=ids
+)
 def test_of_a_cut_document_the_elements_before_the_cut_are_read(form: Form) -> None:
     rows = rows_of(form)
     data = framed(form.frame, rows)
@@ -166,7 +176,7 @@ def test_a_byte_order_mark_is_stripped_at_the_start_only(form: Form) -> None:
     events, ctx = form.read(bom + framed(form.frame, rows), final=True)
     assert bare(events) == bare(good)
     assert ctx.rows == before.rows
-    if form.frame == LINES:
+    if form.frame in LINED:
         _, ctx = form.read(framed(form.frame, [*rows[:-1], bom + rows[-1]]), final=True)
         assert ctx.rows.reasons == {"not_json": 1}
 

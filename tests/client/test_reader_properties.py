@@ -15,8 +15,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reader_forms import CSV, FORMS, LINES, PAGE, Form, framed, raw
-from reader_logs import STEPS, claude_code
+from gemini_cli_logs import records
+from reader_forms import BY_LINE, CSV, FORMS, Form, framed, raw
+from reader_logs import STEPS, claude_code, cline
 from windvane_client.events import AnyEvent
 from windvane_client.readers import READERS
 
@@ -39,7 +40,7 @@ def bare(events: list[AnyEvent]) -> list[AnyEvent]:
     return [msgspec.structs.replace(event, seq=0) for event in events if type(event).__name__ != "Gap"]
 
 
-by_line = logs(*(form for form in FORMS if form.frame == LINES))
+by_line = logs(*(form for form in FORMS if form.frame in BY_LINE))
 
 
 @given(by_line, st.lists(st.integers(0, 100), max_size=4))
@@ -61,7 +62,10 @@ def test_any_split_into_runs_gives_the_same_events_and_counts(log, cuts):
     elif form.stateless:  # a line counter only orders rows that carry no place of their own
         assert bare(found) == bare(whole)
     else:
-        assert found == whole
+        # What a run does not find, as answers that only the memory of Gemini CLI holds, may come in the next one.
+        assert [one for one in found if getattr(one, "what", "") != "schema_unknown"] == [
+            one for one in whole if getattr(one, "what", "") != "schema_unknown"
+        ]
     assert counted == {name: getattr(once.rows, name) for name in counted}
     assert offset == once.offset == len(data)
 
@@ -81,6 +85,10 @@ def test_crlf_and_gzip_change_nothing(log):
 
 @given(logs(*FORMS))
 @example((BY_NAME["claude_code"], claude_code(["command", "interrupt"])))
+@example((BY_NAME["cline"], cline(["side", "answer"])))
+@example((BY_NAME["cline"], cline(["user", "side", "answer"])))
+@example((BY_NAME["cline"], cline(["side", "gave_up"])))
+@example((BY_NAME["gemini_cli"], records(["user", "answer", "user", "answer", "retry", "answer"])))
 @settings(max_examples=100, deadline=None)
 def test_doubled_rows_add_no_event(log):
     form, rows = log
@@ -131,12 +139,13 @@ def test_coverage_adds_up(log):
     form, rows = log
     broken = 0 if form.frame == CSV else sum(isinstance(row, bytes) for row in rows)
     events, ctx = form.read(form.write(rows), final=True)
-    if form.frame != PAGE:
-        assert ctx.rows.read == len(rows) - (form.frame == CSV)
+    if not form.nested:
+        assert ctx.rows.read == form.head + len(rows) - (form.frame == CSV)
         assert ctx.rows.rejected == broken
     assert ctx.rows.rejected == sum(ctx.rows.reasons.values())
     assert ctx.rows.rejected + ctx.rows.unknown + ctx.rows.foreign <= ctx.rows.read
-    assert len({event.key for event in events if type(event).__name__ == "Gap"}) == ctx.rows.rejected
+    gaps = {event.key for event in events if getattr(event, "what", None) == "rows_rejected"}
+    assert len(gaps) == ctx.rows.rejected
 
 
 @given(logs(*FORMS), st.data())
@@ -159,5 +168,5 @@ def test_a_broken_row_costs_no_other(log, data):
 def test_no_bytes_raise(name, raw):
     _, ctx = BY_NAME[name].read(raw, final=True)
     assert ctx.offset <= len(raw)
-    if name in ("claude_code", "codex", "canonical"):
+    if name in ("claude_code", "codex", "canonical", "collected"):
         assert ctx.offset == len(raw)

@@ -53,6 +53,8 @@ class TaskPass:
         self._family = UNKNOWN
         self._mode: str | None = None
         self._prompted = False
+        self._last: tuple[str | None, str, int] | None = None
+        """Type, name and time of the row before; a program numbers its rows by their time."""
         self._request: _Request | None = None
         self._tools: dict[bytes, str] = {}
         self._offered = False
@@ -72,6 +74,8 @@ class TaskPass:
         facts.saw_attempts(True)
         if rows.true(message.partial):
             return []
+        if self._last == (message.type, name, ts):
+            return []  # the same row again
         self._out = []
         boundary = name == "api_req_started" or name in rows.PROMPTS or name.startswith("resume_")
         if boundary:
@@ -79,7 +83,7 @@ class TaskPass:
         self.head.at(ts)
         self._model(message)
         self._row(message, name, ts)
-        self._after_failure = name in rows.FAILURES
+        self._last, self._after_failure = (message.type, name, ts), name in rows.FAILURES
         return self._out
 
     def end(self) -> list[AnyEvent]:

@@ -117,7 +117,8 @@ def read_event(raw: bytes, catalogue: Catalogue, now: int) -> AnyEvent | None:
     except Rejected as error:
         if error.reason not in ("wrong_type", "missing_field"):
             raise
-        if _KIND.decode(raw).k in _KNOWN:
+        shape = _KIND.decode(raw)
+        if shape.k in (None, *_KNOWN) and shape.v in (None, ev.VERSION):
             raise
         return None
     if _KIND.decode(raw).v != ev.VERSION:

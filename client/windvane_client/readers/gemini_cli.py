@@ -94,6 +94,10 @@ class _Session:
         self._head.client(SOURCE)
         self._chain: dict[bytes, bytes | None] = {}
         """Keys of the messages that stand, in order, each with the one before it."""
+        self._taken: bytes | None = None
+        """Key of the message that was taken back last, until another one follows."""
+        self._place = 0
+        """Where the row begins."""
         self._seen = self._remembered = False
         self._out: list[AnyEvent] = []
 
@@ -103,7 +107,6 @@ class _Session:
         """Events of a file with one record a line."""
         context, counted, scratch = self._context, self._context.offset, Rows()
         found = Lines(stream, final=context.final)
-        start = 0
         for line, end in found:
             fresh = end > counted or found.problem == UNREADABLE
             self._rows = context.rows if fresh else scratch
@@ -115,8 +118,8 @@ class _Session:
                 self._record(line)
             except NOT_READ as error:
                 reason = reason_of(error)
-                self._rejected("truncated" if found.cut and reason == "not_json" else reason, start)
-            start = end
+                self._rejected("truncated" if found.cut and reason == "not_json" else reason, self._place)
+            self._place = end
             if fresh:
                 yield from self._out
         if self._remembered and not self._seen:
@@ -159,10 +162,10 @@ class _Session:
         self._rejected(UNREADABLE, 0)
         yield from self._out
 
-    def _rejected(self, reason: str, place: int) -> None:
+    def _rejected(self, reason: str, place: int | str) -> None:
         reject(self._rows, reason)
         key = self._context.ids.key("gemini_cli/rejected", f"{self._context.file_key.hex()}:{place}")
-        self._out = [Gap(**self._head.event(key), what="rows_rejected")]
+        self._out.append(Gap(**self._head.event(key), what="rows_rejected"))
 
     # --- records ------------------------------------------------------------------------------------------------------
 
@@ -187,14 +190,18 @@ class _Session:
         if row.rewind is not None:
             self._rewind(row.rewind)
         elif row.patch is not None:
+            kinds = [rows.TYPE.decode(one).type for one in row.patch.messages or ()]
             if row.patch.sessionId:
                 self._session(row.patch.sessionId)
-            kinds = [rows.TYPE.decode(one).type for one in row.patch.messages or ()]
             self._remembered = self._remembered or rows.MODEL in kinds
         elif row.id is None and row.sessionId is not msgspec.UNSET:
             self._header(rows.Header(sessionId=row.sessionId, projectHash=row.projectHash, kind=row.kind))
-            for one in row.messages or ():
-                self._message(self._decoded(bytes(one)))
+            for number, one in enumerate(row.messages or ()):
+                self._rows.read += 1
+                try:
+                    self._message(self._decoded(bytes(one)))
+                except NOT_READ as error:
+                    self._rejected(reason_of(error), f"{self._place}:{number}")
         else:
             self._message(row)
 
@@ -217,8 +224,14 @@ class _Session:
             self._context.facts.saw_conversation(head.fields["conv"])
 
     def _rewind(self, raw: str) -> None:
-        """Take the named message and all after it back; the program takes all back where the name is unknown."""
+        """Take the named message and all after it back; the program takes all back where the name is unknown.
+
+        A row that is there twice takes back once: what is gone cannot be chosen again.
+        """
         key = self._head.key("message", raw)
+        if key == self._taken:
+            return
+        self._taken = key
         order = list(self._chain)
         for one in order[order.index(key) if key in self._chain else 0 :]:
             del self._chain[one]
@@ -258,6 +271,7 @@ class _Session:
                 for one in list(self._chain)[: _MAX_CHAIN // 2]:
                     del self._chain[one]
             self._chain[key] = next(reversed(self._chain), None)
+            self._taken = None
         self._head.fields["parent"] = self._chain[key]
         return self._head.event(key, node=True)
 

@@ -23,6 +23,7 @@ from windvane_client.events import MAIN, SIDE, AnyEvent, Call, Gap, Outcome, Pro
 from windvane_client.readers import langfuse_rows as rows
 from windvane_client.readers.files import find_logs
 from windvane_client.readers.header import Fields
+from windvane_client.readers.json_items import Items
 from windvane_client.readers.lines import UNREADABLE, LineDecoder, Lines, Rejected, reject
 from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
 from windvane_client.readers.times import micros
@@ -100,7 +101,10 @@ class _File:
         try:
             page = _ROW.decode(value).data
         except Rejected:
-            page = None
+            # One damaged row does not cost the others: they are told apart by their brackets.
+            apart = Items(value, b"data")
+            found = [raw for raw, _ in apart]
+            return found if apart.complete else [value]
         return [value] if page is None else [bytes(one) for one in page]
 
     def _rejected(self, reason: str) -> Gap:
