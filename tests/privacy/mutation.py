@@ -35,7 +35,7 @@ from _pytest.runner import runtestprotocol
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "windvane_privacy"
 TESTS = {
-    "votes": ("test_votes", "test_declared_ties", "test_bounds", "test_submission"),
+    "votes": ("test_votes", "test_votes_counts", "test_declared_ties", "test_bounds", "test_submission"),
     "noise": ("test_noise", "test_randomness", "test_opendp_pitfalls", "test_submission"),
     "budget": ("test_budget", "test_noise"),
     "policy": ("test_policy",),

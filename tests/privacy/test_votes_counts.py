@@ -13,7 +13,7 @@ from outcome_rows import row
 from windvane_privacy.errors import BoundBroken
 from windvane_privacy.layout import Cell, Layout
 from windvane_privacy.own import own_outcome
-from windvane_privacy.votes import Vote, cell_counts, exact_vector
+from windvane_privacy.votes import Vote, cell_counts, exact_vector, own_words
 
 M = make_manifest()
 CELLS = Layout(M).cells
@@ -47,3 +47,19 @@ def test_words_and_counts_come_from_one_table() -> None:
     assert words[0].word == "toward_a"
     vendor = M.catalogue.get(first.a).vendor
     assert own_outcome(rows, M, secrets.SystemRandom(), ties=[vendor])[1].cells[0] == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("toward_a", "toward_b", "word"),
+    [
+        (5, 4, "too_few"),
+        (5, 5, "even"),
+        (12, 10, "even"),
+        (11, 9, "toward_a"),
+        (9, 11, "toward_b"),
+        (10, 0, "toward_a"),
+    ],
+)
+def test_own_words_lean_from_a_tenth_of_at_least_ten_voters(toward_a: int, toward_b: int, word: str) -> None:
+    votes = [[Vote(CELLS[0], True)]] * toward_a + [[Vote(CELLS[0], False)]] * toward_b
+    assert own_words(votes, M)[0].word == word
