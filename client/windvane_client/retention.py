@@ -3,7 +3,7 @@
 
 Rules kept here:
 * a window whose round was drawn ends with its round, and not before;
-* a window without a draw is deleted 60 days after its end: by then its submission has closed;
+* a window without a draw is deleted 60 days after its end, but not while its submission is open;
 * days that no window of a round covers count as calendar quarters;
 * nothing that a window still needs is deleted, whatever other windows say.
 """
@@ -24,10 +24,12 @@ KEPT = timedelta(microseconds=CONSTANTS.retention_after_window)
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The events of one round, UTC. `drawn`: it has an entry in the ledger. `over`: that entry is final."""
+    """The events of one round, UTC. `closes`: until when a member may take part. `drawn`: the round has an entry in the
+    ledger. `over`: that entry is final."""
 
     since: datetime
     until: datetime
+    closes: datetime
     drawn: bool
     over: bool
 
@@ -36,7 +38,7 @@ def overdue(windows: Iterable[Window], now: datetime) -> datetime:
     """End, UTC, of what may be deleted: everything before it is of windows that are over, or ended 60 days ago."""
     limit = _quarter(now - KEPT)
     for window in windows:
-        needed = not window.over if window.drawn else now < window.until + KEPT
+        needed = not window.over if window.drawn else now < max(window.until + KEPT, window.closes)
         if needed:
             limit = min(limit, window.since)
     return limit
@@ -49,6 +51,7 @@ def forget_skipped(evidence: Evidence, ledger: Ledger, manifests: Iterable[Manif
         Window(
             parse_time(manifest.events.from_),
             parse_time(manifest.events.to),
+            parse_time(manifest.submission.closes),
             manifest.round in entries,
             entries.get(manifest.round, False),
         )

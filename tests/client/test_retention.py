@@ -37,7 +37,13 @@ Q3 = (day("2026-07-01"), day("2026-10-01"))
     ],
 )
 def test_a_window_ends_with_its_round_or_after_sixty_days(now: str, drawn: bool, over: bool, expected: str) -> None:
-    assert overdue([Window(*Q3, drawn, over)], day(now)) == day(expected)
+    assert overdue([Window(*Q3, Q3[1] + 44 * DAY, drawn, over)], day(now)) == day(expected)
+
+
+def test_a_window_whose_submission_is_still_open_is_needed_however_late() -> None:
+    closes = day("2026-12-10")
+    assert overdue([Window(*Q3, closes, drawn=False, over=False)], day("2026-12-09")) == Q3[0]
+    assert overdue([Window(*Q3, closes, drawn=False, over=False)], closes) == Q3[1]
 
 
 def test_without_any_round_calendar_quarters_count() -> None:
@@ -45,16 +51,22 @@ def test_without_any_round_calendar_quarters_count() -> None:
     assert overdue([], day("2026-11-30")) == day("2026-10-01")
 
 
-@given(st.lists(st.tuples(st.integers(0, 12), st.booleans(), st.booleans()), max_size=5), st.integers(0, 1500))
-def test_nothing_that_is_needed_is_ever_deleted(rounds: list[tuple[int, bool, bool]], after: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 90), st.booleans(), st.booleans()), max_size=5),
+    st.integers(0, 1500),
+)
+def test_nothing_that_is_needed_is_ever_deleted(rounds: list[tuple[int, int, bool, bool]], after: int) -> None:
     start = day("2026-01-01")
-    windows = [
-        Window(start + 90 * n * DAY, start + 90 * (n + 1) * DAY, drawn, drawn and over) for n, drawn, over in rounds
-    ]
+    windows = []
+    for n, late, drawn, over in rounds:
+        end = start + 90 * (n + 1) * DAY
+        windows.append(Window(end - 90 * DAY, end, end + late * DAY, drawn, drawn and over))
     now = start + after * DAY
     limit = overdue(windows, now)
     for window in windows:
-        needed = (window.drawn and not window.over) or (not window.drawn and now < window.until + KEPT)
+        needed = (window.drawn and not window.over) or (
+            not window.drawn and now < max(window.until + KEPT, window.closes)
+        )
         assert not needed or limit <= window.since
     assert limit <= now - KEPT
 
