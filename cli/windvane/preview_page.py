@@ -24,7 +24,7 @@ from rich.text import Text
 
 from windvane.preview_coverage import Seen, show_coverage, show_warnings
 from windvane_client.events import Rows
-from windvane_client.preview import Sample, add_rows
+from windvane_client.preview import Sample
 from windvane_client.preview_own import (
     USUAL_BOUNDS,
     USUAL_H,
@@ -182,7 +182,7 @@ def _what_was_refused(out: Console, samples: Sequence[Sample], gaps: Sequence[st
 def _rows(samples: Iterable[Sample]) -> Rows:
     rows = Rows()
     for sample in samples:
-        add_rows(rows, sample.rows)
+        rows.add(sample.rows)
     return rows
 
 

@@ -198,7 +198,7 @@ class _Run:
             report.events += added
             report.read += 1
             report.by_source[source] = report.by_source.get(source, 0) + 1
-            _add_rows(report.rows, done.rows)
+            report.rows.add(done.rows)
             report.noticed.absorb(done.noticed)
         self._done(size)
 
@@ -222,10 +222,3 @@ def size_of(path: Path) -> int:
 def _head(path: Path, length: int, mapping: bytes) -> bytes:
     with path.open("rb") as file:
         return hashlib.sha256(file.read(length) + mapping).digest()
-
-
-def _add_rows(total: Rows, more: Rows) -> None:
-    for name in Rows.FIELDS:
-        setattr(total, name, getattr(total, name) + getattr(more, name))
-    for reason, count in more.reasons.items():
-        total.reasons[reason] = total.reasons.get(reason, 0) + count

@@ -173,3 +173,10 @@ class Rows(msgspec.Struct):
     foreign: int = 0
     reasons: dict[str, int] = msgspec.field(default_factory=dict)
     """Rejections by reason code (a closed list in `readers/lines.py`)."""
+
+    def add(self, more: Rows) -> None:
+        """Add the counts of another file, reasons included."""
+        for name in self.FIELDS:
+            setattr(self, name, getattr(self, name) + getattr(more, name))
+        for reason, count in more.reasons.items():
+            self.reasons[reason] = self.reasons.get(reason, 0) + count

@@ -230,7 +230,7 @@ def _store_file(
         sample.unreadable += 1
         return
     told = file.done
-    add_rows(sample.rows, told.rows)
+    sample.rows.add(told.rows)
     sample.facts.absorb(told.facts)
     sample.gaps.update(told.gaps)
     noticed.absorb(told.noticed)
@@ -254,7 +254,7 @@ def summed(
     used = [sample for sample in samples if sample.refused is None]
     rows = Rows()
     for sample in used:
-        add_rows(rows, sample.rows)
+        rows.add(sample.rows)
     gaps = gaps_of(used)
     if setup.open_round is not None:
         if cover is not None:
@@ -314,14 +314,6 @@ def gaps_of(samples: Sequence[Sample]) -> list[str]:
     if any(sample.unreadable or sample.packed for sample in samples):
         words.add("files_missing")
     return sorted(words)
-
-
-def add_rows(total: Rows, more: Rows) -> None:
-    """Add row counts, reasons included."""
-    for name in Rows.FIELDS:
-        setattr(total, name, getattr(total, name) + getattr(more, name))
-    for reason, count in more.reasons.items():
-        total.reasons[reason] = total.reasons.get(reason, 0) + count
 
 
 def _joined_facts(parts: Sequence[SampleFacts]) -> SampleFacts:

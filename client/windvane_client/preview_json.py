@@ -14,7 +14,7 @@ from typing import Any, Final
 from windvane_client.attention import Noticed, mass_move, warnings_of
 from windvane_client.coverage import Coverage, coverage_json
 from windvane_client.events import Rows
-from windvane_client.preview import Sample, add_rows
+from windvane_client.preview import Sample
 
 SCHEMA: Final = "windvane/preview/v1"
 
@@ -37,7 +37,7 @@ def more_json(samples: Sequence[Sample], cover: Coverage, noticed: Noticed) -> d
     read = [sample for sample in samples if sample.refused is None]
     by_source: dict[str, Rows] = {}
     for sample in read:
-        add_rows(by_source.setdefault(sample.source or "", Rows()), sample.rows)
+        by_source.setdefault(sample.source or "", Rows()).add(sample.rows)
     warnings = [*warnings_of(noticed, numbers=True), *mass_move(cover.moves, cover.people)]
     return {
         "coverage": coverage_json(cover, sorted(by_source.items()), sum(one.gaps["person_unknown"] for one in read)),

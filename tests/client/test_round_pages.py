@@ -37,6 +37,10 @@ class Shown:
         assert stopped == code, found.err
         return " ".join((found.out + found.err).split())
 
+    def printed(self) -> str:
+        """What was printed since the last look."""
+        return self._capsys.readouterr().out
+
     def json(self, *words: str) -> dict[str, object]:
         self._capsys.readouterr()
         run(["member", words[0], "--state", str(self._world.folder), *words[1:], "--json"])
@@ -166,7 +170,8 @@ def test_a_state_folder_may_be_named_from_where_one_stands(
     submit(world)
     monkeypatch.chdir(world.folder.parent)
     for words in (["rehearse"], ["preview", "--drawn", ROUND], ["preview", "--after", ROUND], ["status"]):
-        run(["member", words[0], "--state", world.folder.name, *words[1:]])
+        run(["member", words[0], "--state", world.folder.name, *words[1:], "--json"])
+        assert json.loads(shown.printed())
 
 
 def test_a_rehearsal_needs_an_agreement(world: MemberWorld, shown: Shown) -> None:
