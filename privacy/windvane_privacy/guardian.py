@@ -39,6 +39,7 @@ from windvane_privacy.errors import (
     AlreadyOpened,
     BadMemberSignature,
     CommitMismatch,
+    EntryConflict,
     FederationTooSmall,
     GuardianNotPinned,
     LotBeforeClose,
@@ -213,7 +214,15 @@ class GuardianSession:
             row = self._row(round_id)
         if row.nonce_leaf is None:
             raise NotReady
-        self._post_leaf(row, "nonce_receipt", row.nonce_leaf)
+        try:
+            self._post_leaf(row, "nonce_receipt", row.nonce_leaf)
+        except EntryConflict:
+            # The lot may have been drawn between the look and the message. The log says whether it was: the round then
+            # goes on without this nonce. Otherwise somebody else holds this guardian's place, and that is an alarm.
+            again = self._look(round_id, row)
+            if first_of(again.leaves, "lot", round_id, public=self._state.coordinator) is None:
+                raise
+            return NonceOutcome(False, closed.set_root)
         return NonceOutcome(True, closed.set_root)
 
     def open(self, round_id: str, progress: Progress | None = None) -> bytes:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from windvane_privacy.errors import (
     UnknownManifest,
     WindvaneError,
 )
+from windvane_privacy.guardian import GuardianSession
 from windvane_privacy.log import scan
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.roster import SignedRoster
@@ -245,6 +247,47 @@ def test_a_guardian_that_comes_after_the_lot_is_told_so(full: SmallFederation) -
         small.send("leaf", late)
     small.results(3, 1)
     assert small.coordinator.tally(ROUND)[1] is False
+
+
+class DrawnInBetween:
+    """The real courier; before the first nonce leaves, `before` happens to the coordinator."""
+
+    def __init__(self, small: SmallFederation, before: Callable[[], object]) -> None:
+        self.small = small
+        self.before: Callable[[], object] | None = before
+
+    def exchange(self, parcel: Parcel) -> bytes:
+        if parcel.kind == "leaf" and self.before is not None:
+            before, self.before = self.before, None
+            before()
+        return self.small.send(parcel.kind, parcel.body, parcel.round_id)
+
+
+def test_a_guardian_whose_nonce_meets_a_lot_drawn_meanwhile_goes_on_without_it_and_opens(full: SmallFederation) -> None:
+    small = full
+    small.coordinator.close_round(ROUND)
+    small.nonces(1, 2)
+    courier = DrawnInBetween(small, lambda: small.coordinator.fix_lot(ROUND, timedelta(0)))
+    with GuardianSession(small.guardian_folder(3), courier, small.clock) as session:
+        assert not session.reveal_nonce(ROUND).revealed
+        assert courier.before is None
+        assert not session.reveal_nonce(ROUND).revealed
+    small.results(3, 1, 2)
+    assert small.coordinator.tally(ROUND)[1] is True
+
+
+def test_a_nonce_refused_without_a_lot_in_the_log_is_an_alarm(full: SmallFederation) -> None:
+    small = full
+    small.coordinator.close_round(ROUND)
+
+    def refuse() -> None:
+        raise EntryConflict("made up")
+
+    with (
+        GuardianSession(small.guardian_folder(3), DrawnInBetween(small, refuse), small.clock) as session,
+        pytest.raises(EntryConflict),
+    ):
+        session.reveal_nonce(ROUND)
 
 
 def test_steps_of_a_round_that_nobody_proposed_are_refused(small: SmallFederation) -> None:
