@@ -402,6 +402,12 @@ class ReceiptRefused(LogError):
     """The receipt does not prove that the log holds our entry."""
 
 
+class InclusionRefused(LogError):
+    """A proof does not show that the log holds this entry at this place."""
+
+    advice = "Ask for the proof again; if it stays so, tell the guardians and witnesses of your federation."
+
+
 class InconsistentCheckpoint(LogError):
     """The log's head does not continue the one we saw before."""
 
