@@ -236,4 +236,4 @@ def _split(length: int) -> int:
 
 
 def _hashes(*values: bytes) -> bool:
-    return len(values) <= MAX_PROOF + 2 and all(isinstance(one, bytes) and len(one) == HASH_BYTES for one in values)
+    return len(values) <= MAX_PROOF + 2 and all(len(one) == HASH_BYTES for one in values)
