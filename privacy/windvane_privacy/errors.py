@@ -408,6 +408,18 @@ class InclusionRefused(LogError):
     advice = "Ask for the proof again; if it stays so, tell the guardians and witnesses of your federation."
 
 
+class QuorumMissing(LogError):
+    """Too few witnesses have cosigned the newest checkpoint of the log."""
+
+    advice = "Run the same command again tomorrow; if it stays so, ask your federation which witnesses are silent."
+
+
+class CheckpointTooOld(LogError):
+    """The newest cosigned checkpoint of the log is older than your policy allows."""
+
+    advice = "Check this machine's clock, then ask the coordinator why the log has stood still."
+
+
 class InconsistentCheckpoint(LogError):
     """The log's head does not continue the one we saw before."""
 
