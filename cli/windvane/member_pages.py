@@ -25,6 +25,7 @@ from rich.table import Table
 from windvane_privacy import budget
 from windvane_privacy.canonical import JsonValue
 from windvane_privacy.catalogue import Signal
+from windvane_privacy.coalitions import COALITIONS, Guarantee
 from windvane_privacy.envelope import envelope_length
 from windvane_privacy.ledger_schema import RoundEntry, State
 from windvane_privacy.manifest import D_SCALE, T_SCALE, Manifest
@@ -216,22 +217,18 @@ def _synthetic(m: Manifest, net: int, voters: int) -> dict[str, JsonValue]:
 
 
 def _coalitions(g: budget.Guarantees) -> list[dict[str, str]]:
-    own = "your noised numbers of this round; about one of your people"
-    steps = {g.b[0][0], g.b[len(g.b) // 2][0], g.b[-1][0]} if g.b else set()
-    rows = [
-        ("any reader of the report", f"that you took part; about one person: epsilon {g.a.text}"),
-        ("the coordinator alone", f"who sent, on which day, the same length from all; noisy sums: epsilon {g.a.text}"),
-        ("one guardian alone", f"a random-looking share and noisy sums: epsilon {g.a.text}"),
-        *(
-            (f"those, and all but {honest} honest members of your cohort", f"about one person: epsilon {loss.text}")
-            for honest, loss in g.b
-            if honest in steps
-        ),
-        (
-            "any two guardians together, or one together with the coordinator",
-            f"{own}: epsilon {g.c.text}; your totals up to the noise s_i",
-        ),
-    ]
+    """The table of `coalitions.py` with this round's epsilons."""
+    steps = sorted({g.b[0][0], g.b[len(g.b) // 2][0], g.b[-1][0]}, reverse=True) if g.b else []
+    left = dict(g.b)
+    rows = []
+    for one in COALITIONS:
+        if one.guarantee is Guarantee.B:
+            for honest in steps:
+                said = f"{one.member}; with {honest} left, about one person: epsilon {left[honest].text}"
+                rows.append((one.who, said))
+        else:
+            loss = g.a if one.guarantee is Guarantee.A else g.c
+            rows.append((one.who, f"{one.member}; about one person: epsilon {loss.text}"))
     return [{"who": who, "learns": learns} for who, learns in rows]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of `windvane member preview`: six short parts that end in what to do next.
+"""The page of `windvane member preview`: seven short parts that end in what to do next.
 
 Rules kept here:
 * it shows values that were worked out before and decides nothing;
@@ -40,6 +40,7 @@ from windvane_client.preview_setup import Setup
 from windvane_client.readers.lines import REASONS
 from windvane_client.synthetic import DRAWS, demonstrate
 from windvane_privacy.catalogue import SIGNALS, Catalogue, Signal
+from windvane_privacy.coalitions import COALITIONS, DEFENCE_IN_DEPTH, HONEST_SENTENCE
 from windvane_privacy.manifest import D_SCALE, T_SCALE, share_scale
 from windvane_privacy.noise import OpenDPNoise
 
@@ -95,6 +96,7 @@ def show(out: Console, samples: Sequence[Sample], own: Own | None, setup: Setup,
         _outcomes(out, own, setup)
         _directions(out, own, found, setup.catalogue)
     _bounds_and_noise(out, setup)
+    _who_could_learn(out)
     step = next_step(samples, own, found, setup)
     out.print()
     out.print(Panel(Text(step), title="Next", title_align="left", box=box.ROUNDED, border_style="cyan", padding=(0, 1)))
@@ -304,3 +306,15 @@ def _bounds_and_noise(out: Console, setup: Setup) -> None:
     _indented(out, table)
     if manifest is None:
         _lines(out, ["Bounds and noise as in a round of 60 organisations with 1,000 people each."])
+
+
+# --- 6: who could learn what ------------------------------------------------------------------------------------------
+
+
+def _who_could_learn(out: Console) -> None:
+    _heading(out, 6, "Who could learn what of a submission")
+    table = table_of(("who", "left"), ("about your organisation", "left"))
+    for one in COALITIONS:
+        table.add_row(one.who, one.member)
+    _indented(out, table)
+    _lines(out, (DEFENCE_IN_DEPTH, HONEST_SENTENCE))

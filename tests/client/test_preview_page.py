@@ -72,7 +72,8 @@ def test_the_page_has_its_parts_in_order_and_ends_in_one_sentence(home: Path, sh
     text = shown()
     parts = [
         "1 What was read", "2 What was refused, and why", "3 Your own outcomes, by kind of work",
-        "4 Your own directions", "5 How a submission would be bounded and noised", "Next",
+        "4 Your own directions", "5 How a submission would be bounded and noised",
+        "6 Who could learn what of a submission", "Next",
     ]  # fmt: skip
     places = [text.index(part) for part in parts]
     assert places == sorted(places)

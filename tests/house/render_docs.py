@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders docs/errors.md, commands.md, feasibility.md and sources/refused.md from the code, after a change: run it."""
+"""Renders docs/errors.md, commands.md, feasibility.md, threats.md, sources/refused.md after a change: run it."""
 
 from __future__ import annotations
 
@@ -135,11 +135,21 @@ def feasibility_page() -> str:
     return page()
 
 
+def threats() -> str:
+    """Adversaries, attacks and the tests that show them."""
+    try:
+        from house.render_threats import threats_page
+    except ImportError:
+        from render_threats import threats_page  # type: ignore[no-redef]
+    return threats_page()
+
+
 PAGES = {
     "errors.md": errors_page,
     "commands.md": commands_page,
     "sources/refused.md": refused_page,
     "feasibility.md": feasibility_page,
+    "threats.md": threats,
 }
 
 if __name__ == "__main__":
