@@ -14,17 +14,18 @@ from pathlib import Path
 
 import uvicorn
 
+from small_federation import open_coordinator
 from windvane_server.app import create_app
-from windvane_server.coordinator import Coordinator
 
 _PROGRAM = """
 import sys
 from datetime import datetime
 from pathlib import Path
+sys.path.insert(0, sys.argv[3])
 from windvane.serve import serve
-from windvane_server.coordinator import Coordinator
+from small_federation import open_coordinator
 state, moment = Path(sys.argv[1]), datetime.fromisoformat(sys.argv[2])
-serve(Coordinator(state, lambda: moment), host="127.0.0.1", port=0, tls_cert=None, tls_key=None, log=sys.stderr,
+serve(open_coordinator(state, lambda: moment), host="127.0.0.1", port=0, tls_cert=None, tls_key=None, log=sys.stderr,
       listening=lambda address: print(address, flush=True))
 """
 
@@ -32,7 +33,7 @@ serve(Coordinator(state, lambda: moment), host="127.0.0.1", port=0, tls_cert=Non
 @contextmanager
 def serving(state: Path, moment: datetime) -> Iterator[str]:
     """The address of the coordinator with this state, for which it is always `moment`."""
-    arguments = [sys.executable, "-c", _PROGRAM, str(state), moment.isoformat()]
+    arguments = [sys.executable, "-c", _PROGRAM, str(state), moment.isoformat(), str(Path(__file__).parent)]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:
             assert server.stdout is not None
@@ -45,7 +46,7 @@ def serving(state: Path, moment: datetime) -> Iterator[str]:
 @contextmanager
 def serving_here(state: Path, moment: datetime) -> Iterator[str]:
     """The same in a thread: starts at once, for tests that kill nothing."""
-    coordinator = Coordinator(state, lambda: moment)
+    coordinator = open_coordinator(state, lambda: moment)
     config = uvicorn.Config(create_app(coordinator, None), log_config=None, access_log=False, lifespan="off")
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as bound:

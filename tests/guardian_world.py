@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from log_witnesses import PINS, answer, receipt
 from manifests import LOG_ORIGIN, calendar, coordinator_key, make_manifest, member_key
 from windvane_privacy import canonical, log, lot, shares
 from windvane_privacy.couriers import Parcel
@@ -75,7 +76,7 @@ class World:
         cards = {j: read_card(init_guardian(self.folders[j], f"Institute {j}", f"Group {j}")) for j in self.folders}
         self.guardians = tuple(RosterGuardian(j, c.name, c.identity, c.group) for j, c in cards.items())
         self.federation = Federation(
-            FEDERATION_SCHEMA, "Federation", self.key.public.hex(), LOG_ORIGIN, self.guardians, demo
+            FEDERATION_SCHEMA, "Federation", self.key.public.hex(), LOG_ORIGIN, PINS, self.guardians, demo
         )
         for state in self.folders.values():
             pin_coordinator(state, self.federation.encode(), demo=demo)
@@ -125,21 +126,10 @@ class World:
     def put(self, leaf: bytes) -> bytes:
         if leaf not in self.leaves:
             self.leaves.append(leaf)
-        index = self.leaves.index(leaf)
-        return log.make_receipt(index, log.leaf_hash(leaf), self.head(index), LOG_ORIGIN, self.key)
-
-    def head(self, size: int) -> str:
-        head = log.first_head(LOG_ORIGIN)
-        for leaf in self.leaves[:size]:
-            head = log.next_head(head, log.leaf_hash(leaf))
-        return head
+        return receipt(self.leaves, self.leaves.index(leaf), self.now)
 
     def show(self, leaves: list[bytes]) -> bytes:
-        head = log.first_head(LOG_ORIGIN)
-        for leaf in leaves:
-            head = log.next_head(head, log.leaf_hash(leaf))
-        signed = log.make_head(len(leaves), head, self.now.date().isoformat(), LOG_ORIGIN, self.key)
-        return log.encode_leaves(0, log.first_head(LOG_ORIGIN), leaves, signed)
+        return answer(leaves, self.now)
 
     def say(self, kind: str, day: str | None = None, **fields: Any) -> bytes:
         """A leaf signed by the coordinator, put in the log."""

@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 
-from manifests import LOG_ORIGIN, coordinator_key, derived, make_manifest, member_key
+from log_witnesses import POLICY, receipt
+from manifests import coordinator_key, derived, make_manifest, member_key
 from windvane_privacy.envelope import commit_hash
 from windvane_privacy.ledger import Ledger
 from windvane_privacy.ledger_schema import Drawn, RoundEntry
 from windvane_privacy.log import (
     Leaf,
     Receipt,
-    first_head,
-    leaf_hash,
     make_leaf,
-    make_receipt,
     read_leaf,
     verify_receipt,
 )
@@ -56,9 +55,7 @@ def draw(ledger: Ledger, manifest: Manifest, *, cap: Fraction = CAP, **how: obje
 
 
 def receipt_for(leaf: bytes) -> Receipt:
-    key = coordinator_key()
-    raw = make_receipt(0, leaf_hash(leaf), first_head(LOG_ORIGIN), LOG_ORIGIN, key)
-    return verify_receipt(raw, leaf, key.public, LOG_ORIGIN)
+    return verify_receipt(receipt([leaf], 0, datetime(2026, 10, 2, tzinfo=UTC)), leaf, POLICY)
 
 
 def accepted(manifest: Manifest, hash_: str) -> Leaf:

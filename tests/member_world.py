@@ -17,17 +17,16 @@ from pathlib import Path
 
 from numpy.typing import NDArray
 
-from small_federation import ROUND, Clock, Direct, SmallFederation
+from small_federation import ROUND, Clock, Direct, SmallFederation, leaves_of, open_coordinator
 from windvane_client.agent import MemberAgent
 from windvane_client.settings import LogFolder, MemberSettings
 from windvane_client.state import MemberState
 from windvane_privacy.catalogue import Signal
 from windvane_privacy.couriers import Courier, Parcel
 from windvane_privacy.errors import CoordinatorUnreachable
-from windvane_privacy.log import Leaf, Scan, scan
+from windvane_privacy.log import Leaf, Scan
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.outcomes import Basis, PersonOutcome
-from windvane_server.coordinator import Coordinator
 
 
 class Silent:
@@ -111,7 +110,7 @@ class MemberWorld:
         world.small = small = object.__new__(SmallFederation)
         small.folder, small.clock, small.size, small.demo = folder / "federation", Clock(), 19, True
         small.members, small.state = list(template.small.members), small.folder / "coordinator"
-        small.coordinator = Coordinator(small.state, small.clock)
+        small.coordinator = open_coordinator(small.state, small.clock)
         small.courier = Direct(small)
         world.clock, world.folder, world.second = Clock(), folder / "member", folder / "second"
         world.manifest = template.manifest
@@ -137,11 +136,7 @@ class MemberWorld:
             agent.approve(ROUND)
 
     def log(self) -> Scan:
-        federation = self.small.coordinator.federation
-        raw = self.small.send("leaves", b'{"start":0}', "")
-        return scan(
-            raw, bytes.fromhex(federation.coordinator), federation.log_origin, start=0, previous=None, seen=None
-        )
+        return leaves_of(self.small)
 
     def mine(self, kind: str) -> list[Leaf]:
         """Entries of a kind about the member, who has number 20."""
@@ -151,7 +146,7 @@ class MemberWorld:
         """A coordinator that writes what it should not have taken: the entry goes straight into its log."""
         inbox = self.small.coordinator._inbox
         with inbox._store.write() as connection:
-            inbox._chain.append(connection, leaf, None)
+            inbox._log.append(connection, leaf, None)
 
     def backup(self, name: str = "backup") -> Path:
         """A copy of the member's folder as it is now."""

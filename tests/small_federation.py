@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from log_witnesses import CARDS, at_once
 from windvane_privacy.canonical import sha256_hex
 from windvane_privacy.catalogue import Family
 from windvane_privacy.couriers import Courier, Parcel
@@ -24,11 +25,11 @@ from windvane_privacy.envelope import build_envelope, commit_hash
 from windvane_privacy.guardian import GuardianSession
 from windvane_privacy.guardian_state import init_guardian, pin_coordinator
 from windvane_privacy.identity import SigningKey
-from windvane_privacy.log import make_leaf
+from windvane_privacy.log import Scan, make_leaf, scan
 from windvane_privacy.manifest import Manifest, format_time
 from windvane_privacy.roster import make_enrolment
 from windvane_privacy.shares import split
-from windvane_privacy.signed import verify_signed_manifest
+from windvane_privacy.signed import decode_federation, verify_signed_manifest
 from windvane_server.coordinator import Coordinator, init_coordinator
 from windvane_server.plan_round import RoundPlan
 
@@ -99,8 +100,10 @@ class SmallFederation:
     def __post_init__(self) -> None:
         cards = [init_guardian(self.guardian_folder(j), f"Guardian {j}", f"Group {j}") for j in (1, 2, 3)]
         self.state = self.folder / "coordinator"
-        init_coordinator(self.state, name="Small Federation", guardians=cards, demo=self.demo)
-        self.coordinator = Coordinator(self.state, self.clock)
+        init_coordinator(
+            self.state, name="Small Federation", guardians=cards, witnesses=CARDS, quorum=2, faulty=0, demo=self.demo
+        )
+        self.coordinator = self._opened()
         document = self.coordinator.handle(Parcel("federation"))
         for j in (1, 2, 3):
             pin_coordinator(self.guardian_folder(j), document, demo=self.demo)
@@ -117,8 +120,11 @@ class SmallFederation:
         made.clock = Clock(self.clock.now)
         made.members = list(self.members)
         made.courier = Direct(made)
-        made.coordinator = Coordinator(made.state, made.clock)
+        made.coordinator = made._opened()
         return made
+
+    def _opened(self) -> Coordinator:
+        return open_coordinator(self.state, self.clock)
 
     def guardian_folder(self, index: int) -> Path:
         return self.folder / f"guardian-{index}"
@@ -126,7 +132,7 @@ class SmallFederation:
     def restart(self) -> None:
         """A new coordinator on the same folder."""
         self.coordinator.close()
-        self.coordinator = Coordinator(self.state, self.clock)
+        self.coordinator = self._opened()
 
     def close(self) -> None:
         self.coordinator.close()
@@ -208,9 +214,22 @@ class SmallFederation:
                 session.open(ROUND)
 
 
+def open_coordinator(state: Path, clock: Callable[[], datetime]) -> Coordinator:
+    """The coordinator of this folder, with three witnesses that sign at once and remember nothing from before."""
+    federation = decode_federation((state / "federation.json").read_bytes())
+    return Coordinator(state, clock, at_once=at_once(federation))
+
+
 def own_vector(manifest: Manifest, number: int) -> list[int]:
     """Numbers that name their member and their place, inside the bounds of one member."""
     return [(-1) ** place * (number * 31 + place * 7) % 601 - 300 for place in range(manifest.length)]
+
+
+def leaves_of(federation: SmallFederation) -> Scan:
+    """The whole log as a member reads it now."""
+    raw = federation.send("leaves", b"", "")
+    now = int(federation.clock().timestamp())
+    return scan(raw, federation.coordinator.federation.log_policy, now=now)
 
 
 def agreement(federation: SmallFederation) -> Manifest:

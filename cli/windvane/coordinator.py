@@ -54,7 +54,16 @@ HERE = Path("windvane-coordinator")
 def init(
     name: Annotated[str, typer.Option("--name", help="Name of the federation, public.")],
     guardian: Annotated[list[Path], typer.Option("--guardian", help="A guardian's card (guardian.json); three times.")],
+    witness: Annotated[
+        list[Path], typer.Option("--witness", help="A witness's key (witness.vkey); once for each, seven are usual.")
+    ],
     state: State = HERE,
+    quorum: Annotated[
+        int | None, typer.Option("--quorum", help="Cosignatures that a checkpoint needs; 5 of 7 unless given.")
+    ] = None,
+    faulty: Annotated[
+        int | None, typer.Option("--faulty", help="Witnesses that may lie without harm; 2 of 7 unless given.")
+    ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="A demonstration: lower floors, said on every page.")] = False,
     origin: Annotated[str | None, typer.Option("--origin", help="Name of the public log; never changes.")] = None,
     as_json: Json = False,
@@ -63,7 +72,10 @@ def init(
     from windvane_server.coordinator import init_coordinator
 
     cards = [_read(path) for path in guardian]
-    federation = init_coordinator(state, name=name, guardians=cards, demo=demo, log_origin=origin)
+    keys = [_read(path).decode("ascii", "replace").strip() for path in witness]
+    federation = init_coordinator(
+        state, name=name, guardians=cards, witnesses=keys, quorum=quorum, faulty=faulty, demo=demo, log_origin=origin
+    )
     (state / "plan.toml").write_text(PLAN_EXAMPLE, encoding="utf-8")
     words = fingerprint_words(bytes.fromhex(federation.coordinator))
     if as_json:
@@ -87,10 +99,15 @@ def run(
     port: Annotated[int, typer.Option("--port", help="0 takes a free one.", min=0, max=65535)] = 8443,
     tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="Certificate chain, PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key, PEM.")] = None,
+    witness: Annotated[
+        list[Path] | None,
+        typer.Option("--witness", help="Folder of a witness on this machine, for a demonstration: it proves nothing."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Serve the inbox, the public log and the published report until stopped."""
     from windvane.serve import serve
+    from windvane_privacy.witness_state import load_witness
     from windvane_server.coordinator import Coordinator
 
     def listening(address: str) -> None:
@@ -100,7 +117,7 @@ def run(
             out.print(f"Listening on [bold]{address}[/]; the report is served at the same address. Stop with Ctrl-C.")
         sys.stdout.flush()
 
-    coordinator = Coordinator(state)
+    coordinator = Coordinator(state, at_once=[load_witness(folder) for folder in witness or ()])
     try:
         serve(
             coordinator,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 AUDIENCES: dict[str, tuple[str, str, str | None]] = {
     "member": ("windvane.member", "For an organisation: read your logs, look at them, take part.", None),
     "guardian": ("windvane.guardian", "For a guardian: make a round's key, check, open one sum.", None),
+    "witness": ("windvane.witness", "For a witness of the public log: sign that it only grows.", None),
     "coordinator": ("windvane.coordinator", "For the coordinator: run rounds, publish the report.", "server"),
     "audit": ("windvane.audit", "For reviewers: check a report, a site or this program's noise, offline.", None),
     "demo": ("windvane.demo", "A whole federation on this machine, from log files to a report.", "server"),

@@ -56,7 +56,7 @@ def init(
     people: Annotated[Path | None, typer.Option("--people", help="Your people.toml, if you have one.")] = None,
     ca: Annotated[Path | None, typer.Option("--ca", help="Certificates to trust instead of the usual ones.")] = None,
     second_place: Annotated[
-        Path | None, typer.Option("--second-place", help="Folder for the second copy of the log's newest head.")
+        Path | None, typer.Option("--second-place", help="Folder for the second copy of the log's newest checkpoint.")
     ] = None,
     auto: Annotated[bool, typer.Option("--auto", help="The policy alone approves rounds, no person.")] = False,
     demo: Annotated[bool, typer.Option("--demo", help="Take part in demonstrations.")] = False,

@@ -3,13 +3,12 @@
 
 Rules kept here:
 * the decision comes first: nothing is drawn without an approval of exactly this manifest, and no count is shown here;
-* before every step the whole log is read and its chain recomputed; it must continue the newest head that was seen, here
-  or in the second place;
+* before every step the whole log is read, under a quorum of witnesses; it continues what was seen, here or elsewhere;
 * a commitment of ours in the log that the ledger does not hold burns its round: a copy or an old backup is running;
 * `committed` needs a receipt and a scan in which our hash is the first with our valid signature; only then anything is
   revealed; an entry in our name without our signature burns nothing and is kept as evidence;
 * each step stores before it says; a step that was interrupted is taken again with the same bytes;
-* the log's signed day opens a window; this machine's clock can only refuse;
+* the time of the log's witnesses opens a window; this machine's clock can only refuse;
 * own directions are written when the round ends, in the same transaction; then the window's events are deleted.
 
 Not failures: a coordinator that does not answer, a window that is not open, an entry that is not there yet. Each is a
@@ -31,7 +30,7 @@ from windvane_client.retention import forget_skipped
 from windvane_client.round_log import accepted_leaf, check_clock, check_window, is_closed, round_names
 from windvane_client.state import MemberState, machine_id
 from windvane_client.stopping import make_stop, tell_stops
-from windvane_privacy import canonical, log
+from windvane_privacy import log
 from windvane_privacy.couriers import Courier, Parcel
 from windvane_privacy.errors import (
     DuplicateSubmission,
@@ -51,7 +50,7 @@ from windvane_privacy.errors import (
 )
 from windvane_privacy.leaf import is_aborted
 from windvane_privacy.ledger_schema import BurnReason, Drawn, RoundEntry, State, Stop, StopReason
-from windvane_privacy.log import Head, Scan, first_commitment, forged_commitments
+from windvane_privacy.log import Scan, first_commitment, forged_commitments
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.noise import Noise, OpenDPNoise
 from windvane_privacy.own import KEPT, OwnCounts, own_outcome
@@ -97,6 +96,7 @@ class MemberAgent:
             self._in_force = policy_in_force(state.folder, self.ledger, self._today())
             self._policy: Policy = self._in_force.policy
             self._coordinator = bytes.fromhex(self._policy.coordinator)
+            self._log_policy = state.log_policy(self._policy)
             self._begin()
         except BaseException:
             self.ledger.close()
@@ -272,7 +272,7 @@ class MemberAgent:
             raise refused
         if entry.state is not State.DRAWN:
             return entry
-        receipt = log.verify_receipt(answer, leaf, self._coordinator, self._policy.log_origin)
+        receipt = log.verify_receipt(answer, leaf, self._log_policy)
         scan.check_receipt(receipt)
         mine = first_commitment(scan.leaves, entry.round_id, agreed.member, self._key.public)
         if mine is None or mine.fields["hash"] != entry.commit_hash:
@@ -329,11 +329,11 @@ class MemberAgent:
             LogError: it contradicts itself or what was seen before.
             ClockImplausible: this machine's clock contradicts it.
         """
-        answer = self._courier.exchange(Parcel("leaves", "", canonical.encode({"start": 0})))
-        found = log.scan(answer, self._coordinator, self._policy.log_origin, start=0, previous=None, seen=None)
+        now = self._clock().astimezone(UTC)
+        found = log.scan(self._courier.exchange(Parcel("leaves")), self._log_policy, now=int(now.timestamp()))
+        check_clock(found.head, now)
         for seen in self._seen():
             found.check_continues(seen)
-        check_clock(found.head, self._clock().astimezone(UTC))
         self._resynchronise(found)
         tell_stops(self.ledger, self._courier, found)
         # The second place last: a crash in between leaves it older, which refuses nothing.
@@ -341,9 +341,9 @@ class MemberAgent:
         self.state.keep_second_head(found.head.raw)
         return found
 
-    def _seen(self) -> list[Head]:
-        kept = (self.ledger.last_head, self.state.second_head())
-        return [log.verify_head(raw, self._coordinator, self._policy.log_origin) for raw in kept if raw is not None]
+    def _seen(self) -> list[log.Head]:
+        kept = filter(None, (self.ledger.last_head, self.state.second_head()))
+        return [log.read_head(raw, self._log_policy) for raw in kept]
 
     def _resynchronise(self, scan: Scan) -> None:
         """A commitment of ours without an entry here: an old backup or a copy. Its round is charged to all, burned."""

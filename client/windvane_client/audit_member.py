@@ -32,7 +32,9 @@ from windvane_privacy.errors import CoordinatorUnreachable
 from windvane_privacy.identity import KEY_ED25519, KEY_KEM, SigningKey, key_id
 from windvane_privacy.keyfiles import replace_file
 from windvane_privacy.manifest import Manifest
+from windvane_privacy.merkle import EMPTY_ROOT
 from windvane_privacy.noise import Noise
+from windvane_privacy.notes import Checkpoint, Cosigner, SignedCheckpoint
 from windvane_privacy.outcomes import PersonOutcome
 from windvane_privacy.policy import MOST_LIFETIME_RHO
 from windvane_privacy.roster import SCHEMA as ROSTER_SCHEMA
@@ -40,7 +42,7 @@ from windvane_privacy.roster import Roster, RosterGuardian, RosterMember
 from windvane_privacy.rules import current_rules
 from windvane_privacy.sealing import RoundKey
 from windvane_privacy.shares import combine
-from windvane_privacy.signed import FEDERATION_SCHEMA, Federation
+from windvane_privacy.signed import FEDERATION_SCHEMA, Federation, LogPins, PinnedWitness
 from windvane_privacy.votes import Sampler
 
 ORIGIN = "log.windvane.example/audit"
@@ -77,6 +79,8 @@ class _NoNetwork:
 class _Keys:
     """The other parties' keys."""
 
+    log: Cosigner = field(default_factory=lambda: Cosigner.generate(ORIGIN))
+    witness: Cosigner = field(default_factory=lambda: Cosigner.generate("witness.windvane.example"))
     coordinator: SigningKey = field(default_factory=SigningKey.generate)
     guardians: tuple[SigningKey, ...] = field(default_factory=lambda: tuple(SigningKey.generate() for _ in range(3)))
     rounds: tuple[RoundKey, ...] = field(default_factory=lambda: tuple(RoundKey.generate() for _ in range(3)))
@@ -96,7 +100,8 @@ class AuditMember:
             for j, key in enumerate(keys.guardians, start=1)
         )
         coordinator = keys.coordinator.public.hex()
-        federation = Federation(FEDERATION_SCHEMA, "Audit", coordinator, ORIGIN, listed, demo=True)
+        pins = LogPins(keys.log.public.hex(), (PinnedWitness(keys.witness.name, keys.witness.public.hex()),), 1, 0, 24)
+        federation = Federation(FEDERATION_SCHEMA, "Audit", coordinator, ORIGIN, pins, listed, demo=True)
         settings = MemberSettings(
             "Audit", "100-249", (), "https://audit.invalid", (LogFolder("/nowhere"),), str(folder.absolute() / "second")
         )
@@ -109,10 +114,11 @@ class AuditMember:
         roster = Roster(ROSTER_SCHEMA, 1, None, "Audit", coordinator, ORIGIN, (member,), listed)
         self.manifest = _agreement(keys, s=s, h=h, organisations=organisations)
         self._agreed = Agreement(self.manifest, b"", roster, b"", 1)
-        start = log.first_head(ORIGIN)
-        head = log.make_head(0, start, NOW.date().isoformat(), ORIGIN, keys.coordinator)
-        leaves = log.encode_leaves(0, start, [], head)
-        self._scan = log.scan(leaves, keys.coordinator.public, ORIGIN, start=0, previous=None, seen=None)
+        second = int(NOW.timestamp())
+        empty = Checkpoint(ORIGIN, 0, EMPTY_ROOT)
+        lines = tuple(one.cosign(empty, second) for one in (keys.log, keys.witness))
+        note = SignedCheckpoint(empty, lines).encode()
+        self._scan = log.scan(log.encode_leaves(note, []), federation.log_policy, now=second)
         self._allow(h)
         with self._agent(()) as agent:
             agent.ledger.approve(ROUND, self.manifest.sha256, NOW.date().isoformat())

@@ -38,6 +38,7 @@ from windvane_privacy.errors import (
     WindvaneError,
     all_errors,
 )
+from windvane_privacy.tiles import parse_tile_path
 
 USER_AGENT = "windvane/1"
 TIMEOUT_SECONDS = 30.0
@@ -122,6 +123,10 @@ class HttpsCourier:
             if not _ROUND.fullmatch(parcel.round_id):
                 raise MalformedInput("The name of the round is malformed.")
             path = path.replace("{round}", quote(parcel.round_id, safe=""))
+        if parcel.kind == "tile":
+            return self._client.build_request(
+                "GET", f"{self.address}/v1/log/{_tile(parcel)}", headers={"Accept": "*/*"}
+            )
         url = self.address + path
         if route.method == "GET":
             return self._client.build_request("GET", url + _query(parcel), headers={"Accept": "*/*"})
@@ -184,14 +189,24 @@ def _plain(text: str) -> str:
     return "".join(c for c in text if c.isprintable() and c not in "[]\\")[:MAX_DETAIL].strip()
 
 
+def _tile(parcel: Parcel) -> str:
+    """The address of a tile below the log, in its one form."""
+    value = canonical.decode(parcel.body)
+    if not isinstance(value, dict) or set(value) != {"path"} or not isinstance(value["path"], str):
+        raise MalformedInput("A tile is asked for by its path.")
+    return parse_tile_path(value["path"]).path
+
+
 def _query(parcel: Parcel) -> str:
-    """`leaves` travels as a GET: its one whole number goes into the query."""
+    """A question travels as a GET: its whole numbers go into the query."""
     if not parcel.body:
         return ""
     value = canonical.decode(parcel.body)
     if not isinstance(value, dict) or any(type(number) is not int or number < 0 for number in value.values()):
         raise MalformedInput("A question of this kind holds whole numbers only.")
-    return "?" + "&".join(f"{quote(name, safe='')}={number}" for name, number in value.items()) if value else ""
+    # In the order of the alphabet a canonical object comes as new, old; the address has old first.
+    pairs = sorted(value.items(), reverse=True)
+    return "?" + "&".join(f"{quote(name, safe='')}={number}" for name, number in pairs) if value else ""
 
 
 def _read(answer: httpx.Response, limit: int, *, cut: bool = False) -> bytes:

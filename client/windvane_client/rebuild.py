@@ -4,7 +4,7 @@
 Rules kept here:
 * every commitment of ours in the log becomes a charged, burned round, and its charge falls on everybody: nobody can
   know any more whom those draws were about;
-* the log is read and checked as before every step; it must continue the head that is kept in the second place;
+* the log is read and checked as before every step; it must continue the checkpoint in the second place;
 * a ledger that is whole is never replaced; a damaged one is set aside and not deleted;
 * the new ledger appears whole or not at all;
 * with a new key of the pseudonyms the open collection is deleted: one person must not stand in it under two names.
@@ -24,7 +24,7 @@ from windvane_client.lost_draws import lost_draws
 from windvane_client.person_key import note_lost_key
 from windvane_client.round_log import check_clock
 from windvane_client.state import MemberState, machine_id
-from windvane_privacy import canonical, log
+from windvane_privacy import log
 from windvane_privacy.couriers import Courier, Parcel
 from windvane_privacy.errors import LedgerDamaged, StateExists
 from windvane_privacy.keyfiles import sync_folder
@@ -44,14 +44,12 @@ def rebuild_ledger(state: MemberState, courier: Courier, clock: Callable[[], dat
         CoordinatorUnreachable: no answer; nothing was changed.
     """
     refuse_whole(state)
-    policy, key = state.policy, state.key
-    coordinator = bytes.fromhex(policy.coordinator)
-    answer = courier.exchange(Parcel("leaves", "", canonical.encode({"start": 0})))
-    scan = log.scan(answer, coordinator, policy.log_origin, start=0, previous=None, seen=None)
+    policy, key, now = state.log_policy(state.policy), state.key, clock().astimezone(UTC)
+    coordinator = bytes.fromhex(state.policy.coordinator)
+    scan = log.scan(courier.exchange(Parcel("leaves")), policy, now=int(now.timestamp()))
     kept = state.second_head()
     if kept is not None:
-        scan.check_continues(log.verify_head(kept, coordinator, policy.log_origin))
-    now = clock().astimezone(UTC)
+        scan.check_continues(log.read_head(kept, policy))
     check_clock(scan.head, now)
     day = now.date().isoformat()
     lost = list(lost_draws(scan, courier, key, coordinator, lambda _round: False))

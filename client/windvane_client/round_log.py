@@ -3,7 +3,7 @@
 
 Rules kept here:
 * only the coordinator's signed entries accept, close or abort; what comes after the first `round-closed` is too late;
-* the log's signed day opens a window; this machine's clock can only refuse, and a quiet log never makes it refuse.
+* the time of the log's witnesses opens a window; this machine's clock can only refuse.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from windvane_privacy.log import Head, Leaf, Scan, first_of, signed_by
 from windvane_privacy.manifest import Manifest, parse_time
 
 CLOCK_BEHIND = timedelta(hours=24)
-HEAD_AGE = timedelta(days=14)
-"""How much older than this machine's clock the log's head may be: then one of the two is wrong. A head is signed anew
-whenever the log is read, so a quiet log has a fresh head."""
+"""How far this machine's clock may be behind the log's. How far ahead, the federation's own document says: a checkpoint
+is then too old. Witnesses sign anew while the log stands still, so a quiet log has a fresh checkpoint."""
 
 
 def round_names(answer: bytes) -> list[str]:
@@ -53,13 +52,12 @@ def is_closed(leaves: Sequence[Leaf], round_id: str, coordinator: bytes) -> bool
 
 
 def check_clock(head: Head, now: datetime) -> None:
-    """Refuse a clock that contradicts the log's signed day.
+    """Refuse a clock that contradicts the log's witnesses.
 
     Raises:
-        ClockImplausible: more than a day earlier, or more than HEAD_AGE later.
+        ClockImplausible: more than a day earlier.
     """
-    day = datetime.combine(date.fromisoformat(head.day), datetime.min.time(), UTC)
-    if now < day - CLOCK_BEHIND or now > day + HEAD_AGE + timedelta(days=1):
+    if now < datetime.fromtimestamp(head.time, UTC) - CLOCK_BEHIND:
         raise ClockImplausible
 
 
@@ -68,7 +66,7 @@ def check_window(manifest: Manifest, scan: Scan, now: datetime, coordinator: byt
 
     Raises:
         RoundClosed: it is closed or stopped in the log, or the last moment for a commitment has passed.
-        WindowNotOpen: by the log's day, or by this clock.
+        WindowNotOpen: by the log's time, or by this clock.
     """
     leaves, round_id = scan.leaves, manifest.round
     opens, last = parse_time(manifest.submission.opens), parse_time(manifest.submission.commit_by)

@@ -29,7 +29,7 @@ class LogFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class MemberSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """member.toml. `band`: public size band. `ties`: vendors of models with a share in this organisation, or it in
-    them. `address`: the coordinator's. `logs`: what to read. `second_place`: folder where the newest head of the
+    them. `address`: the coordinator's. `logs`: what to read. `second_place`: folder where the newest checkpoint of the
     log is kept a second time. `ca`: file of certificates to trust instead of the usual ones. `collector_key`: number of
     the key with which collectors write; the next one shuts out whoever holds an older collector file."""
 
@@ -83,7 +83,7 @@ def settings_toml(settings: MemberSettings) -> str:
         f"ties = {_text(list(settings.ties))}\n\n"
         "# The coordinator, and the certificates to trust if your network has its own.\n"
         f"address = {_text(settings.address)}\n{ca}\n"
-        "# A second place for the log's newest head, which shows a restored copy of this folder. Back it up apart.\n"
+        "# A second place for the log's newest checkpoint: it shows a restored copy of this folder. Back it up apart.\n"
         f"second_place = {_text(settings.second_place)}\n\n"
         "# Raise it after a quarter's end when a collector file was lost, and give out new ones.\n"
         f"collector_key = {settings.collector_key}\n\n"

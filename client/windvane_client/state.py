@@ -6,7 +6,7 @@ Rules kept here:
 * existing keys and ledgers are never overwritten (`StateExists`), a missing ledger is never made anew by using it;
 * every file is checked as a whole when it is read; an unknown field is an error;
 * a disk that does not take a file is a named refusal; the step is taken again with the same bytes;
-* the newest head of the log is kept a second time outside the folder, so that a restored copy of the folder shows;
+* the newest checkpoint of the log is kept a second time outside the folder, so that a restored copy of it shows;
 * nothing in here is sent anywhere but the public enrolment card.
 
     member.toml  policy.toml  people.toml  federation.json  enrolled.json
@@ -50,6 +50,7 @@ from windvane_privacy.keyfiles import (
 from windvane_privacy.ledger import Ledger
 from windvane_privacy.log import is_round
 from windvane_privacy.policy import PinnedGuardian, Policy, load_policy, policy_toml
+from windvane_privacy.quorum import WitnessPolicy
 from windvane_privacy.roster import make_enrolment
 from windvane_privacy.signed import Federation, decode_federation
 
@@ -143,6 +144,17 @@ class MemberState:
         """The federation's document as it was accepted."""
         return decode_federation(self._read("federation.json"))
 
+    def log_policy(self, policy: Policy) -> WitnessPolicy:
+        """Which checkpoints of the log are believed under a policy.
+
+        Raises:
+            ConfigurationError: the federation that was accepted here is another one than the policy pins.
+        """
+        federation = self.federation
+        if (federation.coordinator, federation.log_origin) != (policy.coordinator, policy.log_origin):
+            raise ConfigurationError("policy.toml and federation.json pin different coordinators.")
+        return federation.log_policy
+
     @property
     def key(self) -> SigningKey:
         """The identity key."""
@@ -215,12 +227,12 @@ class MemberState:
         _replace(self.folder / "roster.json", raw)
 
     def second_head(self) -> bytes | None:
-        """The head of the log as kept outside this folder."""
+        """The checkpoint of the log as kept outside this folder."""
         path = self._second_path()
         return self._read(path) if path.is_file() else None
 
     def keep_second_head(self, raw: bytes) -> None:
-        """Keep the newest head outside this folder."""
+        """Keep the newest checkpoint outside this folder."""
         path = self._second_path()
         secure_folder(path.parent)
         _replace(path, raw)
@@ -235,7 +247,7 @@ class MemberState:
 
     def _second_path(self) -> Path:
         # By key: a new member in the same folder must not be measured against the old one's log.
-        return Path(self.settings.second_place) / f"head-{self.key.key_id[:16]}.json"
+        return Path(self.settings.second_place) / f"checkpoint-{self.key.key_id[:16]}"
 
     def _manifest_path(self, round_id: str) -> Path:
         if not is_round(round_id):
@@ -271,7 +283,7 @@ def machine_id() -> str:
 
 
 def usual_second_place(home: Path) -> Path:
-    """Where the second copy of the head lies unless told otherwise: in the home's folder for programs' state."""
+    """Where the second copy of the checkpoint lies unless told otherwise: in the home's folder for programs' state."""
     base = os.environ.get("XDG_STATE_HOME", "")
     return (Path(base) if base.startswith("/") else home / ".local" / "state") / "windvane"
 

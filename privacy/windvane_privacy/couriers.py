@@ -15,11 +15,12 @@ from typing import Protocol
 
 JSON = "application/json"
 BINARY = "application/octet-stream"
+TEXT = "text/plain"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where a parcel of one kind goes over HTTP. `{round}` is filled in from the parcel."""
+    """Where a parcel of one kind goes over HTTP. `{round}` is filled in from the parcel, `{tile}` from its body."""
 
     method: str
     path: str
@@ -34,10 +35,15 @@ ROUTES: dict[str, Route] = {
     "manifest": Route("GET", "/v1/rounds/{round}/manifest"),
     "roster": Route("GET", "/v1/rounds/{round}/roster"),
     "leaves": Route("GET", "/v1/log"),
+    "checkpoint": Route("GET", "/v1/log/checkpoint"),
+    "consistency": Route("GET", "/v1/log/consistency"),
+    "tile": Route("GET", "/v1/log/tile/{tile}"),
     # what members send
     "enrol": Route("POST", "/v1/members", JSON),
     "leaf": Route("POST", "/v1/log", JSON),
     "reveal": Route("POST", "/v1/rounds/{round}/envelopes", BINARY),
+    # what witnesses send
+    "cosign": Route("POST", "/v1/log/cosignatures", TEXT),
     # what guardians send and fetch
     "endorse": Route("POST", "/v1/rounds/{round}/endorsements", JSON),
     "envelopes": Route("GET", "/v1/rounds/{round}/envelopes"),

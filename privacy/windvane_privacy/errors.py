@@ -421,11 +421,41 @@ class CheckpointTooOld(LogError):
 
 
 class InconsistentCheckpoint(LogError):
-    """The log's head does not continue the one we saw before."""
+    """The log's checkpoint does not continue the one we saw before."""
+
+
+class ForkDetected(InconsistentCheckpoint):
+    """The log shows two different histories of the same length."""
+
+    advice = "Keep both checkpoints: they prove it. Send them to every guardian, witness and member you know."
+
+
+class LogRolledBack(LogError):
+    """This log's database is older than a checkpoint that it has signed."""
+
+    advice = "Restore the newest copy of the database; until then nothing can be served, or the log would fork."
+
+
+class UnknownLog(LogError):
+    """This witness does not watch a log of this name."""
+
+    advice = "Pin the federation's document first: `windvane witness pin`."
+    status = 404
+
+
+class WitnessConflict(LogError):
+    """The witness last signed a checkpoint of another size."""
+
+    advice = "Send the proof from the size that it names."
+    status = 409
+
+    def __init__(self, detail: str = "", *, size: int = 0) -> None:
+        super().__init__(detail)
+        self.size = size
 
 
 class LogIncomplete(LogError):
-    """Entries are missing between the opening of the round and the log's head."""
+    """Entries are missing between the beginning of the log and its checkpoint."""
 
 
 class EntryConflict(LogError):

@@ -63,9 +63,9 @@ from windvane_privacy.log import (
     first_of,
     is_round,
     make_leaf,
+    read_head,
     read_leaf,
     scan,
-    verify_head,
     verify_receipt,
 )
 from windvane_privacy.manifest import Manifest, parse_time
@@ -140,6 +140,7 @@ class GuardianSession:
                 follow the roster accepted last.
             GuardianNotPinned, FederationTooSmall: it breaks this guardian's policy.
             ReceiptRefused: the coordinator's answer does not prove that the leaf is in the log.
+            NotReady: the leaf is in the log, and its witnesses have not signed yet; the same call goes on later.
         """
         _check_name(round_id)
         roster, new_members = self._accept_roster(round_id)
@@ -195,6 +196,7 @@ class GuardianSession:
             PolicyRefusal, ManifestError, RosterError, LogError, EnvelopeError, SetMismatch: see `agreement.py`,
                 `ceremony.py`.
             RoundNotOpened: too few members; the nonce stays secret.
+            EntryConflict: the log holds another nonce of this guardian that it did not send, and no lot.
         """
         row = self._row(round_id)
         view = self._look(round_id, row)
@@ -296,8 +298,7 @@ class GuardianSession:
             raise ManifestChanged
         check_manifest(self._state.policy, manifest)
         self._check_own_entry(manifest, row)
-        answer = self._exchange("leaves", "", canonical.encode({"start": 0}))
-        shown = scan(answer, self._state.coordinator, self._state.log_origin, start=0, previous=None, seen=None)
+        shown = scan(self._exchange("leaves", ""), self._state.log_policy, now=int(self._clock().timestamp()))
         signed = SignedRoster.decode(self._exchange("roster", round_id))
         if row.state == "opened":
             # Said first, because it is the sharper finding than a log that does not continue: a set was swapped.
@@ -307,9 +308,8 @@ class GuardianSession:
         return _View(manifest, roster, shown.leaves)
 
     def _check_log(self, shown: Scan, row: GuardianRound) -> None:
-        coordinator, origin = self._state.coordinator, self._state.log_origin
-        stored = self._ledger.recall("head")
-        seen: Head | None = None if stored is None else verify_head(stored, coordinator, origin)
+        policy, stored = self._state.log_policy, self._ledger.recall("head")
+        seen: Head | None = None if stored is None else read_head(stored, policy)
         if seen is not None:
             shown.check_continues(seen)
         for leaf, receipt in (
@@ -318,7 +318,7 @@ class GuardianSession:
             (row.opened_leaf, row.opened_receipt),
         ):
             if leaf is not None and receipt is not None:
-                shown.check_receipt(verify_receipt(receipt, leaf, coordinator, origin))
+                shown.check_receipt(verify_receipt(receipt, leaf, policy))
         if seen is None or shown.head.size > seen.size:
             self._ledger.remember("head", shown.head.raw)
 
@@ -357,7 +357,7 @@ class GuardianSession:
 
     def _post_leaf(self, row: GuardianRound, column: str, leaf: bytes) -> None:
         answer = self._exchange("leaf", row.round_id, leaf)
-        verify_receipt(answer, leaf, self._state.coordinator, self._state.log_origin)
+        verify_receipt(answer, leaf, self._state.log_policy)
         if getattr(row, column) is None:
             self._ledger.keep_receipt(row.round_id, column, answer)
 

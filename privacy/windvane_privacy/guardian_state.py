@@ -20,6 +20,7 @@ from windvane_privacy.errors import ConfigurationError, GuardianNotPinned, State
 from windvane_privacy.guardian_ledger import GuardianLedger
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.policy import PinnedGuardian, Policy, load_policy, policy_toml
+from windvane_privacy.quorum import WitnessPolicy
 from windvane_privacy.sealing import RoundKey
 from windvane_privacy.signed import Federation, GuardianCard, decode_federation, make_card, read_card
 
@@ -45,6 +46,11 @@ class GuardianState:
     def log_origin(self) -> str:
         """Name of the pinned log."""
         return self.policy.log_origin
+
+    @property
+    def log_policy(self) -> WitnessPolicy:
+        """Which checkpoints of the log are believed here."""
+        return self.federation.log_policy
 
     def round_key(self, round_id: str) -> RoundKey:
         """This round's encryption key.

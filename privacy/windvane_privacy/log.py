@@ -1,34 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public log: an append-only hash chain of leaves, its signed heads, receipts, and the scan of everything in it.
+"""The public log as its readers see it: the scan of everything in it, receipts, and the checkpoints they kept.
 
 Rules kept here:
-* the log is a chain: `head_0 = H("windvane/1/chain\\0" || origin)`, `head_{i+1} = H("windvane/1/chain\\0" || head_i ||
-  leaf_hash_i)` with `leaf_hash = SHA-256(0x00 || leaf)` as in RFC 6962, so that a Merkle tree can take its place and
-  no leaf changes;
-* a `Receipt` cannot be made but by `verify_receipt`, and a `Scan` shows every leaf from its start to a signed head;
-* a head that does not continue the one seen before is refused; so is an answer with a gap.
+* the log is the tree of `merkle.py` over leaves, under a checkpoint that the log signed and a quorum of pinned
+  witnesses cosigned; a reader computes the root from the leaves and takes no one's word for it;
+* a `Receipt` cannot be made but by `verify_receipt`, and a `Scan` shows every leaf up to a believed checkpoint;
+* a checkpoint that does not continue the one seen before is refused; so is an old one, and an answer with a gap;
+* the time of the log is that of its witnesses: a coordinator cannot date anything alone.
 
-Until witnesses cosign heads, the chain shows two histories only to someone who sees both of them.
-
-Source: RFC 6962 section 2.1 (leaf hash), docs/protocol.md (log, receipts).
+Source: RFC 6962 section 2.1; C2SP tlog-checkpoint, tlog-cosignature, tlog-proof (July 2026); docs/protocol.md.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
+from datetime import UTC, datetime
 
 from windvane_privacy import canonical
-from windvane_privacy.canonical import JsonValue
 from windvane_privacy.errors import (
+    InclusionRefused,
     InconsistentCheckpoint,
     LogIncomplete,
     MalformedInput,
+    QuorumMissing,
     ReceiptRefused,
-    SignatureInvalid,
 )
-from windvane_privacy.identity import KEY_ED25519, SigningKey, key_id, verify
 from windvane_privacy.leaf import (
     LEAF_TYPES,
     MAX_LEAF_BYTES,
@@ -39,13 +36,16 @@ from windvane_privacy.leaf import (
     is_day,
     is_hash,
     is_round,
-    is_signature,
     leaf_hash,
     make_leaf,
     read_leaf,
     signed_by,
     verify_leaf,
 )
+from windvane_privacy.merkle import CompactRange, verify_inclusion
+from windvane_privacy.notes import MAX_NOTE_BYTES, Checkpoint, parse_checkpoint
+from windvane_privacy.proofs import parse_log_proof
+from windvane_privacy.quorum import WitnessPolicy, believe
 
 __all__ = [
     "LEAF_TYPES",
@@ -56,39 +56,42 @@ __all__ = [
     "Scan",
     "encode_leaves",
     "first_commitment",
-    "first_head",
     "first_of",
     "forged_commitments",
     "is_day",
     "is_hash",
     "is_round",
     "leaf_hash",
-    "make_head",
     "make_leaf",
-    "make_receipt",
-    "next_head",
+    "read_head",
     "read_leaf",
     "scan",
     "signed_by",
-    "verify_head",
     "verify_leaf",
     "verify_receipt",
 ]
 
 MAX_SCAN_BYTES = 1 << 28
-CHAIN_LABEL = b"windvane/1/chain\0"
-HEAD_LABEL = b"windvane/1/head\0"
-RECEIPT_LABEL = b"windvane/1/receipt\0"
+LEAVES_SCHEMA = "windvane/leaves/v2"
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The coordinator's signed statement that the first `size` leaves chain to `head`, on `day`."""
+    """A checkpoint that was believed. `time`: second since 1970 at which its quorum was complete. `raw`: the note."""
 
-    size: int
-    head: str
-    day: str
+    checkpoint: Checkpoint
+    time: int
     raw: bytes
+
+    @property
+    def size(self) -> int:
+        """Leaves under it."""
+        return self.checkpoint.size
+
+    @property
+    def day(self) -> str:
+        """Its UTC day, of the form 2026-07-01."""
+        return datetime.fromtimestamp(self.time, UTC).date().isoformat()
 
 
 _VERIFIED = object()
@@ -96,15 +99,14 @@ _VERIFIED = object()
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The coordinator's signed promise that the leaf with `leaf_hash` has place `index`, after the head `previous`.
+    """Proof that the leaf with `leaf_hash` (hex) has place `index` under a believed checkpoint.
 
     Only `verify_receipt` makes one.
     """
 
     index: int
     leaf_hash: str
-    previous: str
-    head: str
+    head: Head
     raw: bytes
     made_by: InitVar[object]
 
@@ -115,178 +117,114 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Every leaf from place `start` to `head`. `heads[i]` is the chain's head before leaf `start + i`; the last entry
-    is `head.head`."""
+    """Every leaf of the log up to `head`, in order."""
 
     leaves: tuple[Leaf, ...]
-    start: int
     head: Head
-    heads: tuple[str, ...]
 
     def check_continues(self, seen: Head) -> None:
         """Refuse a log that is not the one seen before, grown.
 
         Raises:
-            InconsistentCheckpoint: it is shorter than the head seen before, or differs at that size.
-            LogIncomplete: the scan starts after the head seen before, so nothing can be compared.
+            InconsistentCheckpoint: it is shorter than the checkpoint seen before, or has another root at that size.
         """
-        if self.head.size < seen.size:
-            raise InconsistentCheckpoint
-        if seen.size < self.start:
-            raise LogIncomplete("The scan must begin at or before the head that was seen last.")
-        if self.heads[seen.size - self.start] != seen.head:
+        if self.head.size < seen.size or self.root(seen.size) != seen.checkpoint.root:
             raise InconsistentCheckpoint
 
     def check_receipt(self, receipt: Receipt) -> None:
-        """Refuse a log that does not hold what a receipt promised.
+        """Refuse a log that does not hold what a receipt proves.
 
         Raises:
             ReceiptRefused: another leaf stands at the receipt's place, or the log is shorter than that.
+            InconsistentCheckpoint: the receipt's checkpoint is of another history.
         """
-        place = receipt.index - self.start
-        if not 0 <= place < len(self.leaves) or self.leaves[place].hash != receipt.leaf_hash:
+        if receipt.index >= len(self.leaves) or self.leaves[receipt.index].hash != receipt.leaf_hash:
             raise ReceiptRefused
-        if self.heads[place] != receipt.previous or self.heads[place + 1] != receipt.head:
-            raise ReceiptRefused
+        if receipt.head.size <= self.head.size:
+            self.check_continues(receipt.head)
+
+    def root(self, size: int) -> bytes:
+        """Root of the first `size` leaves, 32 bytes; `size` is at most that of the head."""
+        return _range(self.leaves[:size]).root()
 
 
-# --- chain, heads and receipts ---------------------------------------------------------------------------------------
+def read_head(raw: bytes, policy: WitnessPolicy, *, now: int | None = None) -> Head:
+    """A checkpoint that the log signed and a quorum cosigned.
 
-
-def first_head(origin: str) -> str:
-    """head_0, the head of the empty log of this origin."""
-    return hashlib.sha256(CHAIN_LABEL + origin.encode()).hexdigest()
-
-
-def next_head(previous: str, leaf: str) -> str:
-    """The head after one more leaf; both arguments are hex hashes."""
-    return hashlib.sha256(CHAIN_LABEL + bytes.fromhex(previous) + bytes.fromhex(leaf)).hexdigest()
-
-
-def make_head(size: int, head: str, day: str, origin: str, key: SigningKey) -> bytes:
-    """The signed head of a log with `size` leaves."""
-    body = {"schema": "windvane/head/v1", "origin": origin, "size": size, "head": head, "day": day, "key": key.key_id}
-    return _signed(body, HEAD_LABEL, key)
-
-
-def verify_head(raw: bytes, coordinator: bytes, origin: str) -> Head:
-    """The head of the log of this origin, signed by this coordinator.
+    `now`: seconds since 1970; None for one that was believed before and kept, which cannot be too old.
 
     Raises:
-        MalformedInput: not a head.
-        InconsistentCheckpoint: another origin or another signer.
+        MalformedInput: not a checkpoint.
+        InconsistentCheckpoint: another log's.
+        QuorumMissing, CheckpointTooOld: see `quorum.believe`.
     """
-    value = _verified(raw, HEAD_LABEL, "windvane/head/v1", ("size", "head", "day"), coordinator, origin)
-    if value is None:
-        raise InconsistentCheckpoint("It is not signed by the pinned coordinator for this log.")
-    size, head, day = value["size"], value["head"], value["day"]
-    if not (type(size) is int and size >= 0 and is_hash(head) and is_day(day)):
-        raise MalformedInput
-    return Head(size, head, day, raw)
+    found = believe(parse_checkpoint(raw), policy, now=now)
+    return Head(found.checkpoint, found.timestamp, raw)
 
 
-def make_receipt(index: int, leaf_hash: str, previous: str, origin: str, key: SigningKey) -> bytes:
-    """The coordinator's receipt for the leaf at `index`, which follows the head `previous`."""
-    body = {
-        "schema": "windvane/receipt/v1",
-        "origin": origin,
-        "index": index,
-        "leaf_hash": leaf_hash,
-        "previous": previous,
-        "key": key.key_id,
-    }
-    return _signed(body, RECEIPT_LABEL, key)
-
-
-def verify_receipt(raw: bytes, leaf: bytes, coordinator: bytes, origin: str) -> Receipt:
+def verify_receipt(raw: bytes, leaf: bytes, policy: WitnessPolicy) -> Receipt:
     """The receipt of exactly this leaf.
 
     Raises:
-        ReceiptRefused: malformed, of another leaf, another log, or not signed by this coordinator.
+        ReceiptRefused: malformed, of another leaf or log, or its checkpoint has no quorum.
     """
     try:
-        names = ("index", "leaf_hash", "previous")
-        value = _verified(raw, RECEIPT_LABEL, "windvane/receipt/v1", names, coordinator, origin)
-    except MalformedInput as error:
-        raise ReceiptRefused from error
-    if value is None or not (type(value["index"]) is int and value["index"] >= 0 and is_hash(value["previous"])):
-        raise ReceiptRefused
-    if value["leaf_hash"] != leaf_hash(leaf):
-        raise ReceiptRefused("It belongs to another entry.")
-    head = next_head(value["previous"], value["leaf_hash"])
-    return Receipt(value["index"], value["leaf_hash"], value["previous"], head, raw, _VERIFIED)
-
-
-def _signed(body: dict[str, JsonValue], label: bytes, key: SigningKey) -> bytes:
-    return canonical.encode({**body, "sig": key.sign(label, canonical.encode(body)).hex()})
-
-
-def _verified(
-    raw: bytes, label: bytes, schema: str, names: Sequence[str], coordinator: bytes, origin: str
-) -> dict[str, JsonValue] | None:
-    """The fields of a signed statement about this log, or None where somebody else signed it or it is another log's."""
-    value = canonical.decode(raw, max_bytes=MAX_LEAF_BYTES)
-    if not isinstance(value, dict) or set(value) != {"schema", "origin", "key", "sig", *names}:
-        raise MalformedInput
-    sig = value.pop("sig")
-    if value["schema"] != schema or not is_signature(sig):
-        raise MalformedInput
-    if value["origin"] != origin or value["key"] != key_id(KEY_ED25519, coordinator):
-        return None
+        proof = parse_log_proof(raw)
+        head = read_head(proof.note.encode(), policy)
+    except (MalformedInput, InconsistentCheckpoint, QuorumMissing) as error:
+        raise ReceiptRefused(error.detail) from error
+    digest = leaf_hash(leaf)
     try:
-        verify(coordinator, bytes.fromhex(sig), label, canonical.encode(value))
-    except SignatureInvalid:
-        return None
-    return value
+        verify_inclusion(proof.index, head.size, bytes.fromhex(digest), proof.path, head.checkpoint.root)
+    except InclusionRefused as error:
+        raise ReceiptRefused("It belongs to another entry, or to another place.") from error
+    return Receipt(proof.index, digest, head, raw, _VERIFIED)
 
 
 # --- answers to the `leaves` parcel ----------------------------------------------------------------------------------
 
 
-def encode_leaves(start: int, previous: str, leaves: Sequence[bytes], head_raw: bytes) -> bytes:
-    """Lines of text: a canonical `{"previous", "schema", "start"}`, the signed head, and one line a leaf from `start`
-    on. Canonical JSON holds no raw line break, so the lines are the exact bytes that were signed.
-
-    `previous` is the head before leaf `start`; `leaves` must reach to the head's size.
+def encode_leaves(note: bytes, leaves: Sequence[bytes]) -> bytes:
+    """Lines of text: a canonical `{"checkpoint", "schema"}`, then one line a leaf, from the first to the checkpoint's
+    size. Canonical JSON holds no raw line break, so the lines are the exact bytes that were signed.
     """
-    first = canonical.encode({"schema": "windvane/leaves/v1", "start": start, "previous": previous})
-    return b"\n".join([first, head_raw, *leaves]) + b"\n"
+    first = canonical.encode({"schema": LEAVES_SCHEMA, "checkpoint": note.decode("utf-8")})
+    return b"\n".join([first, *leaves]) + b"\n"
 
 
-def scan(raw: bytes, coordinator: bytes, origin: str, *, start: int, previous: str | None, seen: Head | None) -> Scan:
-    """All leaves from `start` to the signed head, with the chain recomputed.
+def scan(raw: bytes, policy: WitnessPolicy, *, now: int, seen: Head | None = None) -> Scan:
+    """All leaves up to a believed checkpoint, with its root recomputed.
 
-    `previous`: the head before `start` where the caller knows it (it is always known for 0). `seen`: the newest head
-    that the caller saw before; `start` must not be larger than its size.
+    `now`: seconds since 1970. `seen`: the newest checkpoint that the caller believed before.
 
     Raises:
         MalformedInput, MalformedLeaf: the answer is not of the agreed form.
-        LogIncomplete: leaves are missing, or the answer begins elsewhere.
-        InconsistentCheckpoint: the chain does not end in the signed head, or does not continue `seen` or `previous`.
+        QuorumMissing, CheckpointTooOld: see `quorum.believe`.
+        LogIncomplete: leaves are missing.
+        InconsistentCheckpoint: the leaves have another root, or the log does not continue `seen`.
     """
     if len(raw) > MAX_SCAN_BYTES or not raw.endswith(b"\n"):
         raise MalformedInput
-    lines = raw[:-1].split(b"\n")
-    if len(lines) < 2:
+    first, *lines = raw[:-1].split(b"\n")
+    value = canonical.decode(first, max_bytes=2 * MAX_NOTE_BYTES)
+    if not isinstance(value, dict) or set(value) != {"schema", "checkpoint"}:
         raise MalformedInput
-    first = canonical.decode(lines[0], max_bytes=MAX_LEAF_BYTES)
-    if not isinstance(first, dict) or set(first) != {"schema", "start", "previous"}:
+    if value["schema"] != LEAVES_SCHEMA or not isinstance(value["checkpoint"], str):
         raise MalformedInput
-    if first["schema"] != "windvane/leaves/v1" or type(first["start"]) is not int or not is_hash(first["previous"]):
-        raise MalformedInput
-    head = verify_head(lines[1], coordinator, origin)
-    if first["start"] != start or head.size != start + len(lines) - 2:
+    head = read_head(value["checkpoint"].encode(), policy, now=now)
+    if head.size != len(lines):
         raise LogIncomplete
-    known = first_head(origin) if start == 0 else previous
-    if known is not None and first["previous"] != known:
+    leaves = tuple(read_leaf(line) for line in lines)
+    if _range(leaves).root() != head.checkpoint.root:
         raise InconsistentCheckpoint
-    leaves = tuple(read_leaf(line) for line in lines[2:])
-    heads = [first["previous"]]
-    for leaf in leaves:
-        heads.append(next_head(heads[-1], leaf.hash))
-    if heads[-1] != head.head:
-        raise InconsistentCheckpoint
-    found = Scan(leaves, start, head, tuple(heads))
+    found = Scan(leaves, head)
     if seen is not None:
         found.check_continues(seen)
+    return found
+
+
+def _range(leaves: Sequence[Leaf]) -> CompactRange:
+    found = CompactRange()
+    for leaf in leaves:
+        found.append(bytes.fromhex(leaf.hash))
     return found

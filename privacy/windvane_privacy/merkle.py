@@ -15,6 +15,7 @@ Source: RFC 6962 sections 2.1, 2.1.1 (inclusion), 2.1.2 (consistency); RFC 9162 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -68,32 +69,17 @@ class CompactRange:
         return found
 
 
-class Tree:
-    """All complete subtrees of an append-only list of leaf hashes: roots and proofs of every earlier size too.
-
-    Memory: 64 bytes a leaf, all levels together.
-    """
-
-    def __init__(self, leaf_hashes: Iterable[bytes] = ()) -> None:
-        self._levels: list[list[bytes]] = [[]]
-        for one in leaf_hashes:
-            self.append(one)
+class Subtrees(ABC):
+    """A tree known by the roots of its complete subtrees: from them come roots and proofs of every earlier size too."""
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """Number of leaves."""
-        return len(self._levels[0])
 
-    def append(self, leaf_hash: bytes) -> None:
-        """One more leaf."""
-        self._levels[0].append(leaf_hash)
-        level = 0
-        while len(self._levels[level]) % 2 == 0:
-            left, right = self._levels[level][-2:]
-            level += 1
-            if level == len(self._levels):
-                self._levels.append([])
-            self._levels[level].append(hash_node(left, right))
+    @abstractmethod
+    def node(self, level: int, index: int) -> bytes:
+        """Root of the leaves [index * 2^level, (index + 1) * 2^level), all of which are in the tree; 32 bytes."""
 
     def root(self, size: int | None = None) -> bytes:
         """Root of the first `size` leaves; of all without one."""
@@ -105,7 +91,7 @@ class Tree:
         hashes, start = [], 0
         for level in reversed(range(self._within(size).bit_length())):
             if size >> level & 1:
-                hashes.append(self._levels[level][start >> level])
+                hashes.append(self.node(level, start >> level))
                 start += 1 << level
         return CompactRange(size, hashes)
 
@@ -163,9 +149,38 @@ class Tree:
         length = end - start
         if length & (length - 1) == 0:
             level = length.bit_length() - 1
-            return self._levels[level][start >> level]
+            return self.node(level, start >> level)
         middle = start + _split(length)
         return hash_node(self._range(start, middle), self._range(middle, end))
+
+
+class Tree(Subtrees):
+    """All complete subtrees of an append-only list of leaf hashes, in memory: 64 bytes a leaf, all levels together."""
+
+    def __init__(self, leaf_hashes: Iterable[bytes] = ()) -> None:
+        self._levels: list[list[bytes]] = [[]]
+        for one in leaf_hashes:
+            self.append(one)
+
+    @property
+    def size(self) -> int:
+        """Number of leaves."""
+        return len(self._levels[0])
+
+    def node(self, level: int, index: int) -> bytes:
+        """See `Subtrees.node`."""
+        return self._levels[level][index]
+
+    def append(self, leaf_hash: bytes) -> None:
+        """One more leaf."""
+        self._levels[0].append(leaf_hash)
+        level = 0
+        while len(self._levels[level]) % 2 == 0:
+            left, right = self._levels[level][-2:]
+            level += 1
+            if level == len(self._levels):
+                self._levels.append([])
+            self._levels[level].append(hash_node(left, right))
 
 
 def verify_inclusion(index: int, size: int, leaf_hash: bytes, proof: Sequence[bytes], root: bytes) -> None:

@@ -153,6 +153,28 @@ def cosigner_id(name: str, public: bytes) -> bytes:
     return hashlib.sha256(name.encode() + b"\n" + bytes([COSIGNATURE]) + public).digest()[:4]
 
 
+def verifier_key(name: str, public: bytes) -> str:
+    """A signer as one line of text: `name+key id+base64(type || public key)` (C2SP signed-note, verifier keys)."""
+    packed = base64.b64encode(bytes([COSIGNATURE]) + public).decode()
+    return f"{name}+{cosigner_id(name, public).hex()}+{packed}"
+
+
+def parse_verifier_key(text: str) -> tuple[str, bytes]:
+    """Name and ML-DSA-44 public key (1,312 bytes) of a signer.
+
+    Raises:
+        MalformedInput: not of this form, of another type of key, or the key id does not fit.
+    """
+    name, _, rest = text.partition("+")
+    hint, _, packed = rest.partition("+")
+    raw = _base64(packed)
+    if not _NAME.fullmatch(name) or len(raw) != 1 + PUBLIC_BYTES or raw[0] != COSIGNATURE:
+        raise MalformedInput("A verifier key is not of its form, or not an ML-DSA-44 cosigner's.")
+    if cosigner_id(name, raw[1:]).hex() != hint:
+        raise MalformedInput("The key id of a verifier key does not fit.")
+    return name, raw[1:]
+
+
 def verify_cosignature(line: SignatureLine, checkpoint: Checkpoint, public: bytes) -> int:
     """The timestamp of a valid cosignature by this key, seconds since 1970.
 

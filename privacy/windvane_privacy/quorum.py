@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from windvane_privacy.errors import (
     CheckpointTooOld,
+    ClockImplausible,
     ConfigurationError,
     InconsistentCheckpoint,
     QuorumMissing,
@@ -45,7 +46,8 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class WitnessPolicy:
-    """Whose signatures make a checkpoint. `quorum`: cosignatures needed. `faulty`: witnesses that may lie.
+    """Whose signatures make a checkpoint. `log`: the log's own key, named by its origin. `quorum`: cosignatures needed.
+    `faulty`: witnesses that may lie.
 
     `max_age`: seconds from the newest cosignature that completes the quorum until the checkpoint is too old.
 
@@ -71,6 +73,15 @@ class WitnessPolicy:
             )
 
 
+def usual_rule(n: int) -> tuple[int, int]:
+    """(quorum, faulty) for n witnesses: as many may lie as may be silent, f of each: 5 and 2 of 7, 4 and 1 of 5.
+
+    q = n - f cosignatures with 2 q - n > f, that is 3 f < n: f = (n - 1) // 3.
+    """
+    faulty = (n - 1) // 3
+    return n - faulty, faulty
+
+
 @dataclass(frozen=True, slots=True)
 class Believed:
     """A checkpoint with its quorum. `signers`: names of the witnesses that count. `timestamp`: second at which the
@@ -81,29 +92,28 @@ class Believed:
     timestamp: int
 
 
-def believe(note: SignedCheckpoint, policy: WitnessPolicy, *, origin: str, now: int) -> Believed:
-    """The checkpoint, if the log signed it and a quorum of witnesses cosigned it. `now`: seconds since 1970.
+def believe(note: SignedCheckpoint, policy: WitnessPolicy, *, now: int | None) -> Believed:
+    """The checkpoint, if the log signed it and a quorum of witnesses cosigned it.
+
+    `now`: seconds since 1970; None for a checkpoint that was believed before, as in a receipt: it cannot be too old.
 
     Raises:
         InconsistentCheckpoint: of another log, or not signed by this one.
         QuorumMissing: too few witnesses.
         CheckpointTooOld: the quorum was complete too long ago.
+        ClockImplausible: this clock is behind that of a quorum.
     """
-    if note.checkpoint.origin != origin or _time(note, policy.log) is None:
+    if note.checkpoint.origin != policy.log.name or _time(note, policy.log) is None:
         raise InconsistentCheckpoint("It is not signed by the pinned log.")
-    times = sorted(
-        (
-            (time, one.name)
-            for one in policy.witnesses
-            if (time := _time(note, one)) is not None and time <= now + CLOCK_AHEAD
-        ),
-        reverse=True,
-    )
+    valid = [(time, one.name) for one in policy.witnesses if (time := _time(note, one)) is not None]
+    times = sorted((one for one in valid if now is None or one[0] <= now + CLOCK_AHEAD), reverse=True)
+    if len(times) < policy.quorum <= len(valid):
+        raise ClockImplausible("Witnesses have signed later than this clock says it is.")
     if len(times) < policy.quorum:
         raise QuorumMissing(f"{policy.quorum} witnesses are needed.")
     # The newest q signatures: the oldest of them says when the quorum last stood.
     complete = times[policy.quorum - 1][0]
-    if now - complete > policy.max_age:
+    if now is not None and now - complete > policy.max_age:
         raise CheckpointTooOld
     return Believed(note.checkpoint, tuple(sorted(name for _, name in times)), complete)
 

@@ -20,7 +20,7 @@ from windvane_privacy.manifest import Manifest
 from windvane_privacy.manifest import decode as decode_manifest
 from windvane_privacy.roster import Endorsement, RosterGuardian, SignedRoster
 from windvane_privacy.signed import Federation
-from windvane_server.chain import Chain, slot
+from windvane_server.entries import Entries, slot
 from windvane_server.schema import endorsements, envelopes, rosters, rounds
 
 ENDED = frozenset({"not_opened", "aborted"})
@@ -91,13 +91,15 @@ def signed_roster(connection: Connection, round_id: str) -> SignedRoster:
     return SignedRoster(proposed.roster, (*proposed.signatures, *more))
 
 
-def drawn_cohorts(connection: Connection, chain: Chain, manifest: Manifest) -> tuple[str, tuple[tuple[int, ...], ...]]:
+def drawn_cohorts(
+    connection: Connection, entries: Entries, manifest: Manifest
+) -> tuple[str, tuple[tuple[int, ...], ...]]:
     """The closed set's root and the cohorts that the round's lot gives.
 
     Raises:
         NotReady: the lot is not drawn yet.
     """
-    entry = chain.find(connection, slot("lot", manifest.round))
+    entry = entries.find(connection, slot("lot", manifest.round))
     if entry is None:
         raise NotReady("The lot is not drawn yet.")
     fields = entry.leaf.fields

@@ -12,7 +12,7 @@ Rules kept here:
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -25,17 +25,19 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from windvane_privacy import canonical
-from windvane_privacy.couriers import BINARY, JSON, ROUTES, Parcel, Route
+from windvane_privacy.couriers import BINARY, JSON, ROUTES, TEXT, Parcel, Route
 from windvane_privacy.errors import InternalError, MalformedInput, UnknownAddress, WindvaneError
 from windvane_server.coordinator import Coordinator
 from windvane_server.http_limits import limit_of, problem_response, read_body
 from windvane_server.logs import ServiceLog
 from windvane_server.site_files import site_response
 
-JSON_ANSWERS = frozenset(
-    {"federation", "rounds", "state", "manifest", "roster", "enrol", "leaf", "reveal", "endorse", "result"}
-)
-_START = re.compile(r"0|[1-9][0-9]{0,9}")
+BINARY_ANSWERS = frozenset({"leaves", "envelopes", "tile"})
+TEXT_ANSWERS = frozenset({"checkpoint", "consistency", "leaf", "reveal"})
+"""Checkpoints, proofs and receipts are lines of text (C2SP); everything else is JSON."""
+QUESTIONS: Mapping[str, tuple[str, ...]] = {"consistency": ("old", "new")}
+"""Whole numbers in the query of a GET, by kind of parcel."""
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def create_app(coordinator: Coordinator, site: Path | None, log: ServiceLog | None = None) -> FastAPI:
@@ -51,9 +53,8 @@ def create_app(coordinator: Coordinator, site: Path | None, log: ServiceLog | No
 
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=lifespan, redirect_slashes=False)
     for kind, route in ROUTES.items():
-        app.add_api_route(
-            route.path, _exchange(coordinator, kind, route), methods=[route.method], response_model=None, name=kind
-        )
+        path, answer = route.path.replace("{tile}", "{tile:path}"), _exchange(coordinator, kind, route)
+        app.add_api_route(path, answer, methods=[route.method], response_model=None, name=kind)
     app.add_api_route("/livez", _live, methods=["GET"], response_model=None)
     app.add_api_route("/readyz", _ready(coordinator), methods=["GET"], response_model=None)
     if site is not None:
@@ -122,22 +123,28 @@ def _exchange(coordinator: Coordinator, kind: str, route: Route) -> Callable[[Re
             body = _question(kind, request)
         parcel = Parcel(kind, request.path_params.get("round", ""), body)
         answer = await run_in_threadpool(coordinator.handle, parcel)
-        media_type = JSON if kind in JSON_ANSWERS else BINARY
-        return Response(answer, media_type=media_type, headers={"Cache-Control": "no-store"})
+        return Response(answer, media_type=_media_type(kind), headers={"Cache-Control": "no-store"})
 
     return exchange
 
 
 def _question(kind: str, request: Request) -> bytes:
-    """The body of a parcel that travels as a GET: the log's `?start=N`, and nothing elsewhere."""
+    """The body of a parcel that travels as a GET: whole numbers of its query, and nothing elsewhere."""
     given = request.query_params.multi_items()
-    if kind != "leaves":
+    wanted = QUESTIONS.get(kind)
+    if wanted is None:
         if given:
             raise MalformedInput("This address takes no parameters.")
-        return b""
-    if len(given) != 1 or given[0][0] != "start" or not _START.fullmatch(given[0][1]):
-        raise MalformedInput("The log is asked for with ?start=N.")
-    return canonical.encode({"start": int(given[0][1])})
+        return canonical.encode({"path": f"tile/{request.path_params['tile']}"}) if kind == "tile" else b""
+    if [name for name, _ in given] != list(wanted) or not all(_NUMBER.fullmatch(value) for _, value in given):
+        raise MalformedInput(f"It is asked for with ?{'&'.join(f'{name}=N' for name in wanted)}.")
+    return canonical.encode({name: int(value) for name, value in given})
+
+
+def _media_type(kind: str) -> str:
+    if kind in BINARY_ANSWERS:
+        return BINARY
+    return f"{TEXT}; charset=utf-8" if kind in TEXT_ANSWERS else JSON
 
 
 async def _live() -> Response:

@@ -10,6 +10,8 @@ Rules kept here:
 
     state/
       coordinator.key      identity key, 0600
+      log.key              log identity: signs checkpoints, 0600
+      checkpoint           the newest signed checkpoint, a second time: an older database refuses to serve
       federation.json      public: name, keys of the coordinator and the guardians, whether it is a demonstration
       coordinator.db       log, roster, envelopes, sums (schema.py)
       site/                the published report
@@ -26,19 +28,24 @@ from windvane_privacy.couriers import Parcel
 from windvane_privacy.errors import ConfigurationError, MalformedInput, NotReady, StateExists
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.keyfiles import check_private, read_secret, require_platform, secure_folder, write_secret
+from windvane_privacy.notes import Cosigner, parse_verifier_key
+from windvane_privacy.quorum import usual_rule
 from windvane_privacy.roster import RosterGuardian, is_name
-from windvane_privacy.signed import FEDERATION_SCHEMA, Federation, decode_federation, read_card
+from windvane_privacy.signed import FEDERATION_SCHEMA, Federation, LogPins, PinnedWitness, decode_federation, read_card
 from windvane_privacy.sums import CohortSums
 from windvane_server.agreed import Agreements
-from windvane_server.chain import Chain
+from windvane_server.checkpoints import AtOnce, Checkpoints
 from windvane_server.desk import Clock, Desk
+from windvane_server.entries import Entries
 from windvane_server.inbox import Inbox
 from windvane_server.plan_round import RoundPlan
 from windvane_server.publishing import Publisher
 from windvane_server.rounds import LOT_WAIT, Rounds
 from windvane_server.store import DATABASE, Store, newest_level
 
-KEY_FILE, FEDERATION_FILE, SITE = "coordinator.key", "federation.json", "site"
+KEY_FILE, LOG_KEY_FILE, FEDERATION_FILE, SITE = "coordinator.key", "log.key", "federation.json", "site"
+CHECKPOINT_FILE = "checkpoint"
+MAX_AGE_HOURS = 14 * 24
 LEAST_GUARDIANS = 3
 
 
@@ -48,17 +55,29 @@ def utc_now() -> datetime:
 
 
 def init_coordinator(
-    state: Path, *, name: str, guardians: Sequence[bytes], demo: bool = False, log_origin: str | None = None
+    state: Path,
+    *,
+    name: str,
+    guardians: Sequence[bytes],
+    witnesses: Sequence[str],
+    quorum: int | None = None,
+    faulty: int | None = None,
+    max_age_hours: int = MAX_AGE_HOURS,
+    demo: bool = False,
+    log_origin: str | None = None,
 ) -> Federation:
-    """Make a coordinator's folder: its key, the federation's document, an empty log.
+    """Make a coordinator's folder: its keys, the federation's document, an empty log.
 
-    `guardians`: their cards (guardian.json), in the order of their indices. `log_origin`: a name of the log that never
-    changes; made from the federation's name unless given.
+    `guardians`: their cards (guardian.json), in the order of their indices. `witnesses`: their verifier keys, one line
+    each. `quorum`, `faulty`: see `quorum.py`; 5 of 7 and 2 unless given, for another number the strictest that stands
+    with as many silent witnesses as lying ones. `log_origin`: a name of the log that never changes; made from the
+    federation's name unless given.
 
     Raises:
         StateExists: the folder is already set up.
         MalformedInput, KeyRefused, SignatureInvalid: a card or a name is not of the agreed form.
-        ConfigurationError: fewer than three guardians, or two of one key or one group.
+        ConfigurationError: fewer than three guardians, or two of one key or one group; no witnesses, or a quorum that
+            two histories could both reach.
         UnsupportedPlatform: no file locks here.
     """
     require_platform()
@@ -73,11 +92,21 @@ def init_coordinator(
     if (folder / KEY_FILE).exists() or (folder / FEDERATION_FILE).exists():
         raise StateExists
     key = SigningKey.generate()
+    origin = log_origin or f"windvane/{_plain(name)}/{key.key_id[:8]}"
+    log_key = Cosigner.generate(origin)
+    usual = usual_rule(len(witnesses))
     federation = Federation(
         schema=FEDERATION_SCHEMA,
         name=name,
         coordinator=key.public.hex(),
-        log_origin=log_origin or f"windvane/{_plain(name)}/{key.key_id[:8]}",
+        log_origin=origin,
+        log=LogPins(
+            key=log_key.public.hex(),
+            witnesses=tuple(PinnedWitness(who, public.hex()) for who, public in map(parse_verifier_key, witnesses)),
+            quorum=usual[0] if quorum is None else quorum,
+            faulty=usual[1] if faulty is None else faulty,
+            max_age_hours=max_age_hours,
+        ),
         guardians=tuple(
             RosterGuardian(index, card.name, card.identity, card.group) for index, card in enumerate(cards, 1)
         ),
@@ -85,6 +114,7 @@ def init_coordinator(
     )
     decode_federation(federation.encode())
     write_secret(folder / KEY_FILE, key.raw)
+    write_secret(folder / LOG_KEY_FILE, log_key.raw)
     write_secret(folder / FEDERATION_FILE, federation.encode())
     Store(folder / DATABASE).close()
     (folder / DATABASE).chmod(0o600)
@@ -92,13 +122,14 @@ def init_coordinator(
 
 
 class Coordinator:
-    """A set-up coordinator on its folder. `clock` tells the time in UTC."""
+    """A set-up coordinator on its folder. `clock`: the time in UTC. `at_once`: witnesses that answer when asked."""
 
-    def __init__(self, state: Path, clock: Clock = utc_now) -> None:
+    def __init__(self, state: Path, clock: Clock = utc_now, *, at_once: Sequence[AtOnce] = ()) -> None:
         """Open the folder.
 
         Raises:
             ConfigurationError: it is not set up, or its database is missing, damaged or newer than this version.
+            LogRolledBack: the database is older than a checkpoint that was signed here.
             KeyFileTooOpen: others can read the key or the database.
             UnsupportedPlatform: no file locks here.
         """
@@ -110,8 +141,16 @@ class Coordinator:
             raise ConfigurationError("The key and federation.json do not belong together.")
         check_private(state / DATABASE)
         self.store = Store(state / DATABASE)
-        chain = Chain(self.federation.log_origin, key)
-        desk = Desk(self.store, chain, self.federation, Agreements(), clock)
+        log_key = Cosigner.from_raw(self.federation.log_origin, read_secret(state / LOG_KEY_FILE))
+        if self.federation.log.key != log_key.public.hex():
+            raise ConfigurationError("The key of the log and federation.json do not belong together.")
+        policy, second = self.federation.log_policy, state / CHECKPOINT_FILE
+        try:
+            checkpoints = Checkpoints(self.store, log_key, policy, second, at_once)
+        except BaseException:
+            self.store.close()
+            raise
+        desk = Desk(self.store, Entries(key), checkpoints, self.federation, Agreements(), clock)
         self._rounds = Rounds(desk, key)
         self._publisher = Publisher(desk, key)
         self._inbox = Inbox(desk, self._after_nonce)

@@ -14,7 +14,8 @@ from datetime import datetime
 
 from windvane_privacy.signed import Federation
 from windvane_server.agreed import Agreements
-from windvane_server.chain import Chain
+from windvane_server.checkpoints import Checkpoints
+from windvane_server.entries import Entries
 from windvane_server.store import Store
 
 Clock = Callable[[], datetime]
@@ -25,7 +26,8 @@ class Desk:
     """`clock` tells the time in UTC."""
 
     store: Store
-    chain: Chain
+    log: Entries
+    checkpoints: Checkpoints
     federation: Federation
     agreements: Agreements
     clock: Clock
@@ -36,7 +38,8 @@ class Part:
 
     def __init__(self, desk: Desk) -> None:
         self._store = desk.store
-        self._chain = desk.chain
+        self._log = desk.log
+        self._checkpoints = desk.checkpoints
         self._federation = desk.federation
         self._agreements = desk.agreements
         self._clock = desk.clock

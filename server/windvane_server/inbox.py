@@ -47,9 +47,10 @@ from windvane_privacy.ledger_schema import StopReason
 from windvane_privacy.log import Leaf, read_leaf, verify_leaf
 from windvane_privacy.manifest import Manifest, parse_time
 from windvane_privacy.roster import read_enrolment
+from windvane_privacy.tiles import parse_tile_path
 from windvane_server.agreed import round_state, signed_roster
-from windvane_server.chain import slot
 from windvane_server.desk import Desk, Part
+from windvane_server.entries import Entry, slot
 from windvane_server.inbox_guardians import GuardianInbox
 from windvane_server.schema import envelopes, members, rounds
 
@@ -69,6 +70,10 @@ class Inbox(Part):
             "manifest": self._manifest,
             "roster": self._roster,
             "leaves": self._leaves,
+            "checkpoint": lambda _parcel: self._checkpoints.newest(self._clock()),
+            "consistency": self._consistency,
+            "tile": self._tile,
+            "cosign": lambda parcel: self._checkpoints.add(parcel.body),
             "enrol": self._enrol,
             "leaf": self._leaf,
             "reveal": self._reveal,
@@ -126,14 +131,27 @@ class Inbox(Part):
         with self._store.read() as connection:
             return signed_roster(connection, parcel.round_id).encode()
 
-    def _leaves(self, parcel: Parcel) -> bytes:
+    def _leaves(self, _parcel: Parcel) -> bytes:
+        return self._checkpoints.answer(self._clock())
+
+    def _consistency(self, parcel: Parcel) -> bytes:
         asked = canonical.decode(parcel.body, max_bytes=100)
-        if not isinstance(asked, dict) or set(asked) != {"start"} or type(asked["start"]) is not int:
-            raise MalformedInput("The log is asked for with the place to start from.")
-        if asked["start"] < 0:
-            raise MalformedInput("A place in the log is not negative.")
-        with self._store.read() as connection:
-            return self._chain.answer(connection, asked["start"], self._clock())
+        if not isinstance(asked, dict) or set(asked) != {"old", "new"}:
+            raise MalformedInput("A proof is asked for with the sizes old and new.")
+        old, new = asked["old"], asked["new"]
+        if type(old) is not int or type(new) is not int:
+            raise MalformedInput("The size of a log is a whole number.")
+        return self._checkpoints.consistency(old, new)
+
+    def _tile(self, parcel: Parcel) -> bytes:
+        asked = canonical.decode(parcel.body, max_bytes=200)
+        if not isinstance(asked, dict) or set(asked) != {"path"} or not isinstance(asked["path"], str):
+            raise MalformedInput("A tile is asked for by its path.")
+        try:
+            tile = parse_tile_path(asked["path"])
+        except MalformedInput:
+            raise UnknownAddress from None
+        return self._checkpoints.tile(tile, self._clock())
 
     # --- members ---
 
@@ -175,13 +193,13 @@ class Inbox(Part):
         verify_leaf(leaf, public)
         place = slot("commitment", leaf.round, number)
         with self._store.write() as connection:
-            known = self._chain.find(connection, place)
+            known = self._log.find(connection, place)
             if known is None:
                 self._check_window(connection, agreed.manifest, parse_time(agreed.manifest.submission.commit_by))
-                known = self._chain.append(connection, leaf.raw, place)
+                known = self._log.append(connection, leaf.raw, place)
             elif known.leaf.fields["hash"] != leaf.fields["hash"]:
                 raise DuplicateSubmission
-        return self._chain.receipt(known)
+        return self._receipt(known)
 
     def _stopped(self, leaf: Leaf) -> bytes:
         """A member says that it stopped the round for itself; it is written down and changes nothing else."""
@@ -195,8 +213,8 @@ class Inbox(Part):
         verify_leaf(leaf, agreed.keys[number])
         place = slot("stopped", leaf.round, number)
         with self._store.write() as connection:
-            known = self._chain.find(connection, place) or self._chain.append(connection, leaf.raw, place)
-        return self._chain.receipt(known)
+            known = self._log.find(connection, place) or self._log.append(connection, leaf.raw, place)
+        return self._receipt(known)
 
     def _reveal(self, parcel: Parcel) -> bytes:
         with self._store.read() as connection:
@@ -219,22 +237,26 @@ class Inbox(Part):
                 )
             ).one_or_none()
             if known is not None and known.hash == digest:
-                return self._chain.receipt(self._chain.at(connection, known.leaf))
-            committed = self._chain.find(connection, slot("commitment", parcel.round_id, member))
-            if committed is None:
-                raise NotCommitted
-            if committed.leaf.fields["hash"] != digest:
-                raise CommitMismatch
-            self._check_window(connection, agreed.manifest, parse_time(agreed.manifest.submission.closes))
-            fields = {"member": member, "hash": digest}
-            place = slot("accepted", parcel.round_id, member)
-            entry = self._chain.say(connection, "accepted", parcel.round_id, fields, self._clock(), place)
-            connection.execute(
-                envelopes.insert().values(
-                    round=parcel.round_id, member=member, hash=digest, raw=parcel.body, leaf=entry.index
-                )
-            )
-        return self._chain.receipt(entry)
+                entry = self._log.at(connection, known.leaf)
+            else:
+                entry = self._accept(connection, agreed.manifest, member, digest, parcel.body)
+        return self._receipt(entry)
+
+    def _accept(self, connection: Connection, manifest: Manifest, member: int, digest: str, raw: bytes) -> Entry:
+        committed = self._log.find(connection, slot("commitment", manifest.round, member))
+        if committed is None:
+            raise NotCommitted
+        if committed.leaf.fields["hash"] != digest:
+            raise CommitMismatch
+        self._check_window(connection, manifest, parse_time(manifest.submission.closes))
+        place, fields = slot("accepted", manifest.round, member), {"member": member, "hash": digest}
+        entry = self._log.say(connection, "accepted", manifest.round, fields, self._clock(), place)
+        row = {"round": manifest.round, "member": member, "hash": digest, "raw": raw, "leaf": entry.index}
+        connection.execute(envelopes.insert().values(**row))
+        return entry
+
+    def _receipt(self, entry: Entry) -> bytes:
+        return self._checkpoints.receipt(entry, self._clock())
 
     def _check_window(self, connection: Connection, manifest: Manifest, last: datetime) -> None:
         now = self._clock()

@@ -41,8 +41,8 @@ from windvane_server.agreed import (
     round_state,
     signed_roster,
 )
-from windvane_server.chain import slot
 from windvane_server.desk import Desk, Part
+from windvane_server.entries import Entry, slot
 from windvane_server.schema import endorsements, envelopes, results, rounds
 
 
@@ -84,7 +84,9 @@ class GuardianInbox(Part):
             raise MalformedLeaf("The round key's id does not fit the key.")
         with self._store.read() as connection:
             signed_roster(connection, leaf.round)
-        return self._once(leaf, frozenset({"proposed", "not_opened"}), "The manifest is already made without it.")
+        return self._receipt(
+            self._once(leaf, frozenset({"proposed", "not_opened"}), "The manifest is already made without it.")
+        )
 
     def nonce(self, leaf: Leaf) -> bytes:
         """A guardian's nonce, once the set is closed."""
@@ -94,9 +96,9 @@ class GuardianInbox(Part):
             self._check_set(connection, leaf)
         entry = agreed.manifest.guardians[guardian.index - 1]
         check_nonce(leaf, entry, leaf.round, leaf.fields["set_root"])
-        receipt = self._once(leaf, frozenset({"closed"}), "The lot is already drawn without it.")
+        told = self._once(leaf, frozenset({"closed"}), "The lot is already drawn without it.")
         self._after_nonce(leaf.round)
-        return receipt
+        return self._receipt(told)
 
     def opened(self, leaf: Leaf) -> bytes:
         """A guardian's statement of what it opened."""
@@ -111,14 +113,16 @@ class GuardianInbox(Part):
             ).scalar()
         if stored is not None and stored != leaf.fields["result"]:
             raise AlreadyOpened
-        return self._once(leaf, frozenset({"lot", "tallied", "disputed", "published"}), "The round has no lot.")
+        return self._receipt(
+            self._once(leaf, frozenset({"lot", "tallied", "disputed", "published"}), "The round has no lot.")
+        )
 
     def result(self, parcel: Parcel) -> bytes:
         """A guardian's signed sums of shares."""
         with self._store.read() as connection:
             agreed = self._agreements.of(connection, parcel.round_id)
             check_closed(connection, parcel.round_id)
-            root, table = drawn_cohorts(connection, self._chain, agreed.manifest)
+            root, table = drawn_cohorts(connection, self._log, agreed.manifest)
         named = canonical.decode(parcel.body, max_bytes=max_result_bytes(agreed.manifest))
         index = named.get("guardian") if isinstance(named, dict) else None
         guardian = guardian_of(self._federation, index if type(index) is int else 0)
@@ -134,7 +138,7 @@ class GuardianInbox(Part):
             known = connection.execute(
                 select(results.c.sha256).where(results.c.round == parcel.round_id, results.c.guardian == guardian.index)
             ).scalar()
-            said = self._chain.find(connection, slot("opened", parcel.round_id, guardian.index))
+            said = self._log.find(connection, slot("opened", parcel.round_id, guardian.index))
             if known not in (None, result.sha256) or (said and said.leaf.fields["result"] != result.sha256):
                 raise AlreadyOpened
             if known is None:
@@ -154,18 +158,21 @@ class GuardianInbox(Part):
             ).scalars()
             return join_envelopes(rows)
 
-    def _once(self, leaf: Leaf, states: frozenset[str], otherwise: str) -> bytes:
+    def _once(self, leaf: Leaf, states: frozenset[str], otherwise: str) -> Entry:
         """Append a guardian's entry if its slot is free and the round is in one of `states`."""
         place = slot(leaf.type, leaf.round, leaf.fields["guardian"])
         with self._store.write() as connection:
-            known = self._chain.find(connection, place)
+            known = self._log.find(connection, place)
             if known is None:
                 if round_state(connection, leaf.round) not in states:
                     raise EntryConflict(otherwise)
-                known = self._chain.append(connection, leaf.raw, place)
+                known = self._log.append(connection, leaf.raw, place)
             elif known.raw != leaf.raw:
                 raise EntryConflict
-        return self._chain.receipt(known)
+        return known
+
+    def _receipt(self, entry: Entry) -> bytes:
+        return self._checkpoints.receipt(entry, self._clock())
 
     def _verified(self, leaf: Leaf) -> RosterGuardian:
         guardian = guardian_of(self._federation, leaf.fields["guardian"])

@@ -21,7 +21,7 @@ from windvane_privacy.roster import GUARDIANS_NEEDED, SCHEMA, Roster, RosterMemb
 from windvane_privacy.rules import current_rules
 from windvane_privacy.signed import Federation
 from windvane_server.agreed import signed_roster
-from windvane_server.chain import Chain, slot
+from windvane_server.entries import Entries, slot
 from windvane_server.plan_round import Standing
 from windvane_server.schema import members, reports, rosters, rounds, sums
 
@@ -58,7 +58,7 @@ def bare_guardians(federation: Federation) -> tuple[GuardianEntry, ...]:
 
 
 def ready_guardians(
-    connection: Connection, chain: Chain, federation: Federation, round_id: str
+    connection: Connection, log: Entries, federation: Federation, round_id: str
 ) -> tuple[GuardianEntry, ...]:
     """The guardians with their keys of the round.
 
@@ -67,7 +67,7 @@ def ready_guardians(
     """
     entries, missing = [], []
     for guardian in federation.guardians:
-        entry = chain.find(connection, slot("guardian-ready", round_id, guardian.index))
+        entry = log.find(connection, slot("guardian-ready", round_id, guardian.index))
         if entry is None:
             missing.append(guardian.name)
             continue

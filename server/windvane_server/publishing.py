@@ -22,8 +22,8 @@ from windvane_privacy.manifest import Manifest, parse_time
 from windvane_privacy.sums import CohortSums
 from windvane_privacy.transitions import quarter_of
 from windvane_server.agreed import signed_roster
-from windvane_server.chain import slot
 from windvane_server.desk import Desk, Part
+from windvane_server.entries import slot
 from windvane_server.preparing import read_planned
 from windvane_server.schema import envelopes, reports, rounds, sums
 
@@ -89,7 +89,7 @@ class Publisher(Part):
             if stored is None:
                 fields = {"report": made.report_sha256, "files": made.files_sha256}
                 place = slot("report-published", round_id)
-                self._chain.say(connection, "report-published", round_id, fields, now, place)
+                self._log.say(connection, "report-published", round_id, fields, now, place)
                 connection.execute(
                     reports.insert().values(
                         round=round_id, report=made.report_sha256, files=made.files_sha256, raw=made.report
@@ -139,7 +139,7 @@ class Publisher(Part):
         return bytes(connection.execute(select(sums.c.salt).where(sums.c.round == round_id)).scalar_one())
 
     def _lot(self, connection: Connection, round_id: str) -> str | None:
-        entry = self._chain.find(connection, slot("lot", round_id))
+        entry = self._log.find(connection, slot("lot", round_id))
         return None if entry is None else entry.hash
 
 

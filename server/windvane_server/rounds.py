@@ -42,8 +42,8 @@ from windvane_privacy.signed import sign_manifest
 from windvane_privacy.sums import CohortSums
 from windvane_privacy.tally import read_result, tally
 from windvane_server.agreed import drawn_cohorts, guardian_of, signed_roster
-from windvane_server.chain import slot
 from windvane_server.desk import Desk, Part
+from windvane_server.entries import slot
 from windvane_server.plan_round import RoundPlan, build_manifest, too_small
 from windvane_server.preparing import bare_guardians, enrolled, next_roster, ready_guardians, standing
 from windvane_server.schema import envelopes, reports, results, rosters, rounds, sums
@@ -115,7 +115,7 @@ class Rounds(Part):
             raise FederationTooSmall("The roster has too few organisations or people in scope; the report will say so.")
         now = self._clock()
         with self._store.write() as connection:
-            guardians = ready_guardians(connection, self._chain, self._federation, round_id)
+            guardians = ready_guardians(connection, self._log, self._federation, round_id)
             agreed = build_manifest(plan, standing(connection, self._federation, round_id, roster, guardians))
             manifests.check(agreed)
             check_catalogue([family for family in agreed.families if family.id in agreed.pair_source.order])
@@ -123,9 +123,9 @@ class Rounds(Part):
                 raise ManifestNotLogged(f"A manifest is logged at least {LEAD_DAYS} days before its events begin.")
             signed = sign_manifest(agreed, self._key)
             named = {"sha256": roster.sha256, "version": roster.version}
-            self._chain.say(connection, "roster", round_id, named, now, slot("roster", round_id))
+            self._log.say(connection, "roster", round_id, named, now, slot("roster", round_id))
             opened = {"manifest": agreed.sha256}
-            self._chain.say(connection, "round-opened", round_id, opened, now, slot("round-opened", round_id))
+            self._log.say(connection, "round-opened", round_id, opened, now, slot("round-opened", round_id))
             self._set(connection, round_id, state="open", manifest=signed, planned=None, reason=None)
         return signed
 
@@ -157,7 +157,7 @@ class Rounds(Part):
             ]
             root = lot.set_root(accepted)
             fields = {"set_root": root, "members": len(accepted)}
-            self._chain.say(connection, "round-closed", round_id, fields, now, slot("round-closed", round_id))
+            self._log.say(connection, "round-closed", round_id, fields, now, slot("round-closed", round_id))
             enough = is_enough(manifest, len(accepted))
             self._set(
                 connection,
@@ -192,7 +192,7 @@ class Rounds(Part):
                     raise NotReady(f"Nonces are missing from: {', '.join(missing)}.")
                 self._draw(connection, manifest, str(row.set_root), nonces, now)
                 self._set(connection, round_id, state="lot")
-            return drawn_cohorts(connection, self._chain, manifest)[1]
+            return drawn_cohorts(connection, self._log, manifest)[1]
 
     def tally(self, round_id: str) -> tuple[CohortSums, bool]:
         """The noisy sums of the cohorts, and whether a third guardian's shares agree with them.
@@ -219,12 +219,12 @@ class Rounds(Part):
                 found.guardian: read_result(bytes(found.raw), self._identity(found.guardian))
                 for found in connection.execute(select(results).where(results.c.round == round_id))
             }
-            table = drawn_cohorts(connection, self._chain, agreed.manifest)[1]
+            table = drawn_cohorts(connection, self._log, agreed.manifest)[1]
             try:
                 opened, crosschecked = tally(given, agreed.manifest, table)
             except TallyError as contradiction:
                 fields = {"what": type(contradiction).__name__, "note": ""}
-                self._chain.say(connection, "incident", round_id, fields, self._clock(), None)
+                self._log.say(connection, "incident", round_id, fields, self._clock(), None)
                 self._set(connection, round_id, state="disputed", reason="results")
                 connection.execute(sums.delete().where(sums.c.round == round_id))
                 failure = contradiction
@@ -250,7 +250,7 @@ class Rounds(Part):
             if self._published(connection, round_id):
                 raise RoundEnded
             fields = {"what": ABORTED, "note": reason}
-            self._chain.say(connection, "incident", round_id, fields, self._clock(), slot("aborted", round_id))
+            self._log.say(connection, "incident", round_id, fields, self._clock(), slot("aborted", round_id))
             self._set(connection, round_id, state="aborted", reason=reason)
 
     # --- parts of the steps ---
@@ -278,10 +278,10 @@ class Rounds(Part):
             "nonces": [None if nonce is None else nonce.hex() for nonce in nonces],
             "cohorts_sha256": lot.cohorts_sha256(table),
         }
-        self._chain.say(connection, "lot", manifest.round, fields, now, slot("lot", manifest.round))
+        self._log.say(connection, "lot", manifest.round, fields, now, slot("lot", manifest.round))
 
     def _nonce(self, connection: Connection, round_id: str, guardian: int) -> bytes | None:
-        entry = self._chain.find(connection, slot("nonce", round_id, guardian))
+        entry = self._log.find(connection, slot("nonce", round_id, guardian))
         return None if entry is None else bytes.fromhex(entry.leaf.fields["nonce"])
 
     def _keep_sums(self, connection: Connection, round_id: str, opened: CohortSums, *, crosschecked: bool) -> None:

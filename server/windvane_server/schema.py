@@ -22,11 +22,17 @@ leaves = Table(
     Column("idx", Integer, primary_key=True, autoincrement=False, comment="place in the log, from 0"),
     Column("raw", LargeBinary, nullable=False, comment="canonical bytes of the entry"),
     Column("hash", Text, nullable=False, unique=True, comment="leaf hash, hex"),
-    Column("previous", Text, nullable=False, comment="head of the chain before this entry, hex"),
-    Column("head", Text, nullable=False, unique=True, comment="head of the chain after this entry, hex"),
     Column("round", Text, nullable=False, comment="round id, or empty"),
     Column("kind", Text, nullable=False, comment="type of the entry"),
     Column("slot", Text, unique=True, comment="what may happen once: round, type, and who; null where repeatable"),
+    sqlite_strict=True,
+)
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("size", Integer, primary_key=True, autoincrement=False, comment="entries under it"),
+    Column("note", LargeBinary, nullable=False, comment="signed note with every cosignature so far"),
+    Column("agreed", LargeBinary, comment="the note as it was when its quorum was complete; never changed after"),
     sqlite_strict=True,
 )
 members = Table(

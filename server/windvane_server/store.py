@@ -4,7 +4,7 @@
 Rules kept here:
 * no table has a column for anything of one member but its public card, its sealed envelope and that envelope's hash;
 * the log is append-only by trigger, and every step that may happen once has one `slot`, unique in the database;
-* the chain's head is read and written inside one transaction, so that two processes cannot fork the log;
+* an entry's place is read and written inside one transaction, so that two processes cannot fork the log;
 * a transaction that returned is on disk (rollback journal, synchronous=EXTRA): an answer never promises more;
 * the database is brought to this version when it is opened, and a newer one is refused.
 

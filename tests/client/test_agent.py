@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from log_witnesses import answer
 from member_world import FixedEvidence, LyingCourier, MemberWorld, Silent, rows_of
 from small_federation import ROUND
+from windvane_privacy.couriers import Parcel
 from windvane_privacy.envelope import envelope_length
 from windvane_privacy.errors import (
+    CheckpointTooOld,
     ClockImplausible,
     CoordinatorUnreachable,
     LedgerDamaged,
@@ -24,6 +28,7 @@ from windvane_privacy.errors import (
 )
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.ledger_schema import BurnReason, State
+from windvane_privacy.notes import Cosigner
 from windvane_server.rounds import ABORT_REASONS
 
 
@@ -175,19 +180,25 @@ def test_submitting_again_after_the_end_changes_nothing(world: MemberWorld) -> N
 
 def test_local_clock_cannot_open_a_round(world: MemberWorld) -> None:
     world.approve()
-    world.small.clock.pass_by(days=-2)  # the log's day is before the window
-    with world.agent() as agent:
+    key = Cosigner.from_raw(world.manifest.log_origin, (world.small.state / "log.key").read_bytes())
+
+    def earlier(parcel: Parcel, raw: bytes) -> bytes:
+        """The witnesses signed two days before the window."""
+        before = world.clock() - timedelta(days=2)
+        return answer(raw.split(b"\n")[1:-1], before, key=key) if parcel.kind == "leaves" else raw
+
+    with world.agent(LyingCourier(world.courier, change=earlier)) as agent:
         with pytest.raises(WindowNotOpen):
             agent.submit(ROUND)
         assert agent.ledger.round(ROUND) is None
 
 
-@pytest.mark.parametrize("days", [-3, 20])
-def test_a_clock_that_contradicts_the_log_refuses(world: MemberWorld, days: int) -> None:
+@pytest.mark.parametrize(("days", "refusal"), [(-3, ClockImplausible), (20, CheckpointTooOld)])
+def test_a_clock_that_contradicts_the_log_refuses(world: MemberWorld, days: int, refusal: type[WindvaneError]) -> None:
     world.approve()
     world.clock.pass_by(days=days)
     with world.agent() as agent:
-        with pytest.raises(ClockImplausible):
+        with pytest.raises(refusal):
             agent.submit(ROUND)
         assert agent.ledger.round(ROUND) is None
 

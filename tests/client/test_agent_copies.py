@@ -112,7 +112,7 @@ def test_a_later_commitment_of_a_copy_does_not_burn_the_first(world: MemberWorld
 def test_a_restored_ledger_does_not_believe_an_older_log(world: MemberWorld) -> None:
     """Coordinator and backup go back together: the head in the second place tells."""
     world.approve()
-    before, answer = world.backup(), world.small.send("leaves", b'{"start":0}', "")
+    before, answer = world.backup(), world.small.send("leaves", b"", "")
     with world.agent() as agent:
         agent.submit(ROUND)
     world.restore(before)
@@ -129,7 +129,7 @@ def test_a_restored_ledger_does_not_believe_an_older_log(world: MemberWorld) -> 
 def test_without_the_second_place_the_older_log_would_have_been_believed(world: MemberWorld) -> None:
     """The test above bites: what stops the second draw is the second place alone."""
     world.approve()
-    before, answer = world.backup(), world.small.send("leaves", b'{"start":0}', "")
+    before, answer = world.backup(), world.small.send("leaves", b"", "")
     with world.agent() as agent:
         agent.submit(ROUND)
     world.restore(before)

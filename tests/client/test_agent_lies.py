@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import msgspec
 import pytest
 
+from log_witnesses import WITNESSES, answer, receipt
+from manifests import derived
 from member_world import LyingCourier, MemberWorld
 from small_federation import ROUND
 from windvane_client.agreement import verify_agreement
-from windvane_privacy import canonical, log
+from windvane_privacy import log
 from windvane_privacy.couriers import Parcel
 from windvane_privacy.errors import (
+    CheckpointTooOld,
     DemoManifest,
     GuardianNotPinned,
     InconsistentCheckpoint,
@@ -20,6 +25,7 @@ from windvane_privacy.errors import (
     ManifestError,
     ManifestNotLogged,
     ManifestSignatureInvalid,
+    QuorumMissing,
     ReceiptRefused,
     RosterError,
     RosterSignatureMissing,
@@ -29,6 +35,7 @@ from windvane_privacy.errors import (
 )
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.ledger_schema import State
+from windvane_privacy.notes import Cosigner
 from windvane_privacy.policy import PinnedGuardian
 from windvane_privacy.roster import SignedRoster, sign_roster
 from windvane_privacy.signed import sign_manifest
@@ -53,6 +60,10 @@ def _coordinator(world: MemberWorld) -> SigningKey:
     return SigningKey.from_raw((world.small.state / "coordinator.key").read_bytes())
 
 
+def _log_key(world: MemberWorld) -> Cosigner:
+    return Cosigner.from_raw(world.manifest.log_origin, (world.small.state / "log.key").read_bytes())
+
+
 def test_a_leaf_left_out_of_the_log_is_noticed(world: MemberWorld) -> None:
     def drop(raw: bytes) -> bytes:
         lines = raw.split(b"\n")
@@ -62,38 +73,42 @@ def test_a_leaf_left_out_of_the_log_is_noticed(world: MemberWorld) -> None:
 
 
 def test_scan_of_a_selection_is_refused(world: MemberWorld) -> None:
-    """Also when the coordinator signs a head for its selection: it does not continue the head that was seen."""
-    key, origin = _coordinator(world), world.manifest.log_origin
+    """Also when log and witnesses sign a checkpoint for the selection: it does not continue the one that was seen."""
 
     def select(raw: bytes) -> bytes:
-        leaves = raw.split(b"\n")[2:-1]
-        kept = leaves[:2] + leaves[3:]
-        head = log.first_head(origin)
-        for leaf in kept:
-            head = log.next_head(head, log.leaf_hash(leaf))
-        signed = log.make_head(len(kept), head, "2026-10-02", origin, key)
-        return log.encode_leaves(0, log.first_head(origin), kept, signed)
+        leaves = raw.split(b"\n")[1:-1]
+        return answer(leaves[:2] + leaves[3:], world.clock(), key=_log_key(world))
 
     assert isinstance(_lie(world, "leaves", select)[0], InconsistentCheckpoint)
 
 
-def test_a_head_of_another_key_is_refused(world: MemberWorld) -> None:
-    key, origin = SigningKey.generate(), world.manifest.log_origin
+def test_a_log_of_another_key_is_refused(world: MemberWorld) -> None:
+    stranger = Cosigner.from_raw(world.manifest.log_origin, derived("another log"))
 
     def resign(raw: bytes) -> bytes:
-        lines = raw.split(b"\n")
-        head = canonical.decode(lines[1])
-        lines[1] = log.make_head(head["size"], head["head"], head["day"], origin, key)
-        return b"\n".join(lines)
+        return answer(raw.split(b"\n")[1:-1], world.clock(), key=stranger)
 
     assert isinstance(_lie(world, "leaves", resign)[0], InconsistentCheckpoint)
 
 
-def test_a_receipt_for_something_else_is_refused(world: MemberWorld) -> None:
-    key, origin = _coordinator(world), world.manifest.log_origin
+def test_a_checkpoint_that_the_witnesses_did_not_sign_is_refused(world: MemberWorld) -> None:
+    def alone(raw: bytes) -> bytes:
+        return answer(raw.split(b"\n")[1:-1], world.clock(), key=_log_key(world), witnesses=WITNESSES[:1])
 
+    assert isinstance(_lie(world, "leaves", alone)[0], QuorumMissing)
+
+
+def test_a_checkpoint_that_is_too_old_is_refused(world: MemberWorld) -> None:
+    def stale(raw: bytes) -> bytes:
+        return answer(raw.split(b"\n")[1:-1], world.clock() - timedelta(days=15), key=_log_key(world))
+
+    assert isinstance(_lie(world, "leaves", stale)[0], CheckpointTooOld)
+
+
+def test_a_receipt_for_something_else_is_refused(world: MemberWorld) -> None:
     def other(_raw: bytes) -> bytes:
-        return log.make_receipt(3, "0" * 64, "0" * 64, origin, key)
+        shown = [leaf.raw for leaf in world.log().leaves]
+        return receipt(shown, 3, world.clock(), key=_log_key(world))
 
     error, _ = _lie(world, "leaf", other)
     assert isinstance(error, ReceiptRefused)
@@ -101,14 +116,14 @@ def test_a_receipt_for_something_else_is_refused(world: MemberWorld) -> None:
         assert agent.ledger.round(ROUND).state is State.DRAWN
 
 
-def test_a_receipt_for_a_place_that_holds_something_else_is_refused(world: MemberWorld) -> None:
-    key, origin = _coordinator(world), world.manifest.log_origin
+def test_a_receipt_of_a_log_that_only_we_are_shown_is_refused(world: MemberWorld) -> None:
+    """Log and witnesses sign a history of its own for this receipt: the scan is of another one."""
 
-    def misplaced(raw: bytes) -> bytes:
-        receipt = canonical.decode(raw)
-        return log.make_receipt(0, receipt["leaf_hash"], log.first_head(origin), origin, key)
+    def forked(_raw: bytes) -> bytes:
+        shown = [leaf.raw for leaf in world.log().leaves]
+        return receipt([*shown[1:], shown[0]][:-1] + shown[-1:], len(shown) - 1, world.clock(), key=_log_key(world))
 
-    assert isinstance(_lie(world, "leaf", misplaced)[0], ReceiptRefused)
+    assert isinstance(_lie(world, "leaf", forked)[0], (ReceiptRefused, InconsistentCheckpoint))
 
 
 def test_a_manifest_of_another_key_is_refused(world: MemberWorld) -> None:
@@ -193,14 +208,9 @@ def test_a_member_that_is_not_in_the_roster_does_not_send(world: MemberWorld) ->
 
 
 def _log_of(world: MemberWorld, leaves: list[bytes]) -> log.Scan:
-    """A whole log of these entries, with a head that the coordinator signed."""
-    key, origin = _coordinator(world), world.manifest.log_origin
-    head = log.first_head(origin)
-    for raw in leaves:
-        head = log.next_head(head, log.leaf_hash(raw))
-    signed = log.make_head(len(leaves), head, "2026-10-02", origin, key)
-    answer = log.encode_leaves(0, log.first_head(origin), leaves, signed)
-    return log.scan(answer, key.public, origin, start=0, previous=None, seen=None)
+    """A whole log of these entries, under a checkpoint that everybody signed."""
+    raw = answer(leaves, world.clock(), key=_log_key(world))
+    return log.scan(raw, world.small.coordinator.federation.log_policy, now=int(world.clock().timestamp()))
 
 
 def test_a_round_key_that_came_into_the_log_after_the_manifest_is_refused(world: MemberWorld) -> None:

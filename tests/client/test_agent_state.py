@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from log_witnesses import PINS
 from manifests import coordinator_key, make_guardians
 from windvane_client import state as module
 from windvane_client.settings import LogFolder, MemberSettings
@@ -15,13 +16,13 @@ from windvane_client.state import MemberState
 from windvane_privacy.errors import ConfigurationError, DemoManifest, KeyFileTooOpen, MalformedInput, StateExists
 from windvane_privacy.policy import load_policy
 from windvane_privacy.roster import RosterGuardian, read_enrolment
-from windvane_privacy.signed import Federation
+from windvane_privacy.signed import FEDERATION_SCHEMA, Federation
 
 
 def federation(*, demo: bool = False) -> bytes:
     guardians = tuple(RosterGuardian(g.index, g.name, g.identity, f"group {g.index}") for g in make_guardians())
     public = coordinator_key().public.hex()
-    return Federation("windvane/federation/v1", "F", public, "log.test", guardians, demo=demo).encode()
+    return Federation(FEDERATION_SCHEMA, "F", public, "log.test", PINS, guardians, demo=demo).encode()
 
 
 def settings(folder: Path, **changes: object) -> MemberSettings:

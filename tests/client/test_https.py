@@ -82,14 +82,16 @@ def test_every_kind_of_parcel_goes_to_its_route() -> None:
             seen[kind] = request
             return reply(200, b"ok")
 
-        body = b'{"start":7}' if kind == "leaves" else (b"" if route.method == "GET" else b"body")
+        questions = {"consistency": b'{"new":7,"old":3}', "tile": b'{"path":"tile/0/x001/067.p/8"}'}
+        body = questions.get(kind, b"" if route.method == "GET" else b"body")
         assert exchange(answer, Parcel(kind, "2026-Q3", body)) == b"ok"
         request = seen[kind]
-        assert (request.method, request.url.path) == (route.method, route.path.replace("{round}", "2026-Q3"))
+        path = route.path.replace("{round}", "2026-Q3").replace("{tile}", "0/x001/067.p/8")
+        assert (request.method, request.url.path) == (route.method, path)
         assert request.headers.get("content-type") == route.content_type
         assert request.headers["user-agent"] == "windvane/1"
         assert request.content == (b"body" if route.method == "POST" else b"")
-    assert seen["leaves"].url.query == b"start=7"
+    assert seen["consistency"].url.query == b"old=3&new=7"
 
 
 @pytest.mark.parametrize("name", ["", "../admin", "a/b", "a b", "-x", "x" * 65, "a\n"])

@@ -42,6 +42,7 @@ from protocol_model import (
 from small_federation import ROUND
 from windvane_client.agent import MemberAgent
 from windvane_client.state import MemberState
+from windvane_privacy import canonical
 from windvane_privacy.couriers import Parcel
 from windvane_privacy.errors import CoordinatorUnreachable, DuplicateSubmission, WindvaneError
 from windvane_privacy.ledger import Ledger
@@ -66,7 +67,7 @@ class Replay:
         self.numbers: dict[str, int] = {}
         self.revealed: set[bytes] = set()
         self.late: list[Parcel] = []
-        self.logs: list[bytes] = [self.real.small.send("leaves", b'{"start":0}', "")]
+        self.logs: list[bytes] = [self.real.small.send("leaves", b"", "")]
         self.saved: Path | None = None
         self.sent: dict[bytes, int] = {}
         self.copies = itertools.count()
@@ -84,10 +85,9 @@ class Replay:
 
     def relevant(self, raw: bytes | None = None) -> tuple[int, ...]:
         """The log as the model sees it: commitments of our key, acceptances of ours, the closing."""
-        federation = self.real.small.coordinator.federation
-        raw = self.real.small.send("leaves", b'{"start":0}', "") if raw is None else raw
-        coordinator = bytes.fromhex(federation.coordinator)
-        leaves = scan(raw, coordinator, federation.log_origin, start=0, previous=None, seen=None).leaves
+        small = self.real.small
+        raw = small.send("leaves", b"", "") if raw is None else raw
+        leaves = scan(raw, small.coordinator.federation.log_policy, now=int(small.clock().timestamp())).leaves
         found = []
         for leaf in leaves:
             if leaf.type == "commitment" and leaf.fields["member"] == 20:
@@ -139,7 +139,7 @@ class Replay:
             refused = error
         now = self.relevant()
         self.step(("duplicate" if kept else "deliver", kind, draw), lambda after: after.log == now)
-        self.logs.append(self.real.small.send("leaves", b'{"start":0}', ""))
+        self.logs.append(self.real.small.send("leaves", b"", ""))
         if refused is not None:
             raise refused
         return answer
@@ -223,8 +223,9 @@ class Wire:
         replay, index = self._replay, self._index
         assert self.ledger is not None
         if self._scan is not None:
-            # Believed only if the second place holds the head of this very answer; a restore does not set it back.
-            if MemberState.open(replay.places[index]).second_head() == self._scan.split(b"\n")[1]:
+            # Believed only if the second place holds this very answer's checkpoint; a restore does not set it back.
+            shown = canonical.decode(self._scan.split(b"\n")[0], max_bytes=1 << 20)["checkpoint"]
+            if MemberState.open(replay.places[index]).second_head() == shown.encode():
                 replay.scanned(index, self._scan)
             self._scan = None
         replay.settle(index, self.ledger)
@@ -263,7 +264,7 @@ class Wire:
         replay = self._replay
         if fate in ("lose request", "lose answer", "late"):
             raise CoordinatorUnreachable
-        replay.logs.append(replay.real.small.send("leaves", b'{"start":0}', ""))
+        replay.logs.append(replay.real.small.send("leaves", b"", ""))
         older = {"old log": replay.logs[len(replay.logs) // 2], "oldest log": replay.logs[0]}
         self._scan = older.get(fate, replay.logs[-1])
         return self._scan

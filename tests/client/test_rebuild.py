@@ -12,6 +12,7 @@ from member_world import LyingCourier, MemberWorld
 from small_federation import ROUND
 from windvane_client.rebuild import rebuild_ledger
 from windvane_privacy.errors import (
+    CheckpointTooOld,
     ClockImplausible,
     CoordinatorUnreachable,
     InconsistentCheckpoint,
@@ -157,6 +158,9 @@ def test_a_clock_that_contradicts_the_log_rebuilds_nothing(world: MemberWorld) -
     lose(world)
     world.clock.pass_by(days=400)
     world.small.clock.now = world.clock.now.replace(year=2026)
+    with pytest.raises(CheckpointTooOld):
+        rebuild(world)
+    world.clock.pass_by(days=-800)
     with pytest.raises(ClockImplausible):
         rebuild(world)
 

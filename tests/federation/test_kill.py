@@ -24,16 +24,15 @@ import pytest
 
 from coordinator_process import serving
 from member_world import FixedEvidence
-from small_federation import ROUND, START, SmallFederation
+from small_federation import ROUND, START, SmallFederation, leaves_of
 from windvane_client.agent import MemberAgent
 from windvane_client.https import HttpsCourier
 from windvane_client.settings import LogFolder, MemberSettings
 from windvane_client.state import MemberState, machine_id
-from windvane_privacy.canonical import encode
 from windvane_privacy.errors import RoundBurned
 from windvane_privacy.ledger import Ledger
 from windvane_privacy.ledger_schema import State
-from windvane_privacy.log import Leaf, scan
+from windvane_privacy.log import Leaf
 from windvane_privacy.noise import OpenDPNoise
 
 ACCEPTED, BURNED, FAILED = 0, 1, 2
@@ -49,10 +48,7 @@ class Running:
     members: list[Path]
 
     def log(self) -> tuple[Leaf, ...]:
-        federation = self.small.coordinator.federation
-        raw = self.small.send("leaves", encode({"start": 0}), "")
-        coordinator = bytes.fromhex(federation.coordinator)
-        return scan(raw, coordinator, federation.log_origin, start=0, previous=None, seen=None).leaves
+        return leaves_of(self.small).leaves
 
 
 @contextmanager

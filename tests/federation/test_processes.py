@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,7 +37,6 @@ from windvane_client.agent import MemberAgent
 from windvane_client.collect import collect
 from windvane_client.https import HttpsCourier
 from windvane_client.state import MemberState
-from windvane_privacy.canonical import encode
 from windvane_privacy.couriers import ROUTES, Parcel
 from windvane_privacy.guardian import GuardianSession
 from windvane_privacy.ledger_schema import State
@@ -139,7 +139,7 @@ class Prepared:
 
     def copy(self, folder: Path) -> DemoFederation:
         """The same federation elsewhere, with a coordinator process that its guardians know."""
-        for part in ("coordinator", "guardians"):
+        for part in ("coordinator", "guardians", "witnesses"):
             shutil.copytree(self.folder / part, folder / part)
         state = self._federation(folder).members[LAST].state
         shutil.copytree(self._federation(self.folder).members[LAST].state, state)
@@ -359,11 +359,10 @@ def _start(command: Sequence[str]) -> subprocess.Popen[str]:
 def _log(federation: DemoFederation) -> tuple[Leaf, ...]:
     """The public log as anybody reads it, verified."""
     with HttpsCourier(federation.address) as courier:
-        raw = courier.exchange(Parcel("leaves", body=encode({"start": 0})))
+        raw = courier.exchange(Parcel("leaves"))
     with _coordinator(federation) as coordinator:
         document = coordinator.federation
-    key = bytes.fromhex(document.coordinator)
-    return scan(raw, key, document.log_origin, start=0, previous=None, seen=None).leaves
+    return scan(raw, document.log_policy, now=int(time.time())).leaves
 
 
 def _commitments(log: Sequence[Leaf], key_id: str) -> list[Leaf]:

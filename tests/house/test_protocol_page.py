@@ -11,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
+from log_witnesses import CARDS
 from manifests import guardian_key, make_manifest
 from windvane_privacy import field, lot, manifest, sealing
 from windvane_privacy.budget import epsilon_text
@@ -35,7 +36,7 @@ from windvane_privacy.roster import BANDS, Roster, RosterGuardian, RosterMember
 from windvane_privacy.sealing import share_info
 from windvane_privacy.signed import Federation, make_card
 from windvane_privacy.submission import envelope_fields
-from windvane_server.app import JSON_ANSWERS, create_app
+from windvane_server.app import BINARY_ANSWERS, TEXT_ANSWERS, create_app
 from windvane_server.coordinator import Coordinator, init_coordinator
 from windvane_server.http_limits import MAX_ENVELOPE_BYTES, MAX_JSON_BYTES, MAX_RESULT_BYTES, limit_of
 from windvane_server.logs import EVENTS
@@ -100,11 +101,16 @@ def test_the_limits_are_whole_kibibytes_as_the_page_writes_them() -> None:
 
 def test_the_page_has_no_address_that_is_not_served_and_lacks_none(tmp_path: Path) -> None:
     cards = [make_card(guardian_key(j), f"Guardian {j}", f"group {j}") for j in (1, 2, 3)]
-    init_coordinator(tmp_path / "c", name="A federation", guardians=cards)
+    init_coordinator(tmp_path / "c", name="A federation", guardians=cards, witnesses=CARDS)
     coordinator = Coordinator(tmp_path / "c")
     try:
         app: FastAPI = create_app(coordinator, tmp_path)
-        served = {(m, r.path) for r in app.routes if isinstance(r, APIRoute) for m in r.methods or ()}
+        served = {
+            (m, r.path.replace("{tile:path}", "{tile}"))
+            for r in app.routes
+            if isinstance(r, APIRoute)
+            for m in r.methods or ()
+        }
     finally:
         coordinator.close()
     table = [one for one in rows(section("Addresses")) if len(one) == 6 and words(one[2])]
@@ -114,7 +120,7 @@ def test_the_page_has_no_address_that_is_not_served_and_lacks_none(tmp_path: Pat
 
 def test_the_kinds_that_answer_in_bytes_are_named() -> None:
     sentence = next(one for one in section("Addresses").split("\n") if one.startswith("Answers to"))
-    assert words(sentence) & set(ROUTES) == set(ROUTES) - JSON_ANSWERS
+    assert words(sentence) & set(ROUTES) == BINARY_ANSWERS | TEXT_ANSWERS
     assert {JSON, BINARY} <= words(PAGE)
 
 

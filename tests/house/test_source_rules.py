@@ -51,7 +51,7 @@ def test_noise_and_keys_never_come_from_a_seeded_generator(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_no_file_outgrows_its_subject(path: Path) -> None:
     # errors.py is one table; everything else that needs more lines wants to be two files.
-    limit = 700 if path.name == "errors.py" else 420
+    limit = 900 if path.name == "errors.py" else 420
     assert len(path.read_text(encoding="utf-8").splitlines()) <= limit
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from guardian_world import ROUND, World, kinds, make_members, place
+from log_witnesses import WITNESSES, receipt
 from manifests import LOG_ORIGIN, derived
 from windvane_privacy import lot
 from windvane_privacy.errors import (
@@ -33,7 +34,8 @@ from windvane_privacy.errors import (
     WrongGuardianKey,
 )
 from windvane_privacy.identity import KEY_KEM, SigningKey, key_id
-from windvane_privacy.log import leaf_hash, make_leaf, make_receipt
+from windvane_privacy.log import leaf_hash, make_leaf
+from windvane_privacy.notes import Cosigner
 from windvane_privacy.roster import SignedRoster, sign_roster
 from windvane_privacy.sealing import RoundKey
 from windvane_privacy.signed import sign_manifest
@@ -74,11 +76,17 @@ def roster_of_another_log(world: World) -> None:
 
 
 def receipt_of_another_leaf(world: World) -> None:
-    world.answers["leaf"] = lambda parcel: make_receipt(0, "0" * 64, "0" * 64, LOG_ORIGIN, world.key)
+    other = make_leaf("incident", "", {"what": "another", "note": "", "day": "2026-05-01"}, world.key)
+    world.answers["leaf"] = lambda parcel: receipt([other], 0, world.now)
 
 
 def receipt_of_another_signer(world: World) -> None:
-    world.answers["leaf"] = lambda parcel: make_receipt(0, leaf_hash(parcel.body), "0" * 64, LOG_ORIGIN, other_key)
+    stranger = Cosigner.from_raw(LOG_ORIGIN, derived("another log"))
+    world.answers["leaf"] = lambda parcel: receipt([parcel.body], 0, world.now, key=stranger)
+
+
+def receipt_without_a_quorum(world: World) -> None:
+    world.answers["leaf"] = lambda parcel: receipt([parcel.body], 0, world.now, witnesses=WITNESSES[:1])
 
 
 @pytest.mark.parametrize(
@@ -92,6 +100,7 @@ def receipt_of_another_signer(world: World) -> None:
         (roster_of_another_log, RosterError),
         (receipt_of_another_leaf, ReceiptRefused),
         (receipt_of_another_signer, ReceiptRefused),
+        (receipt_without_a_quorum, ReceiptRefused),
     ],
     ids=lambda x: getattr(x, "__name__", ""),
 )
@@ -244,10 +253,10 @@ def ready_leaf_dropped(world: World) -> None:
 
 
 def logged_leaf_edited(world: World) -> None:
-    """The chain shown is another one than the one in the signed head."""
+    """The leaves shown have another root than the checkpoint."""
     honest = world.show(world.leaves)
     lines = honest.split(b"\n")
-    lines[4] = lines[5]
+    lines[3] = lines[4]
     world.answers["leaves"] = lambda parcel: b"\n".join(lines)
 
 

@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardian_world import make_members
+from log_witnesses import PINS
 from manifests import LOG_ORIGIN, coordinator_key, derived, guardian_key, make_manifest, member_key
 from windvane_privacy import canonical
 from windvane_privacy.errors import (
+    ConfigurationError,
     KeyRefused,
     MalformedInput,
     ManifestSignatureInvalid,
@@ -258,16 +260,23 @@ def test_a_guardians_card_counts_with_its_own_signature_only() -> None:
 
 
 def test_a_federations_document_reads_back_and_contradictions_are_refused() -> None:
-    made = Federation(FEDERATION_SCHEMA, "Federation", KEY.public.hex(), LOG_ORIGIN, GUARDIANS, True)
+    made = Federation(FEDERATION_SCHEMA, "Federation", KEY.public.hex(), LOG_ORIGIN, PINS, GUARDIANS, True)
     assert decode_federation(made.encode()) == made
     for changes in (
         {"guardians": GUARDIANS[1:]},
         {"coordinator": GUARDIANS[0].identity},
         {"name": ""},
         {"schema": "x"},
+        {"log": replace(PINS, key="00")},
+        {"log": replace(PINS, max_age_hours=0)},
     ):
         with pytest.raises(MalformedInput):
             decode_federation(replace(made, **changes).encode())
+    for log in (replace(PINS, quorum=1), replace(PINS, faulty=1), replace(PINS, witnesses=PINS.witnesses[:1] * 3)):
+        with pytest.raises(ConfigurationError):
+            decode_federation(replace(made, log=log).encode())
+    with pytest.raises(KeyRefused):
+        decode_federation(replace(made, log_origin="a name with spaces").encode())
 
 
 def test_a_manifest_counts_with_the_pinned_coordinators_signature_only() -> None:

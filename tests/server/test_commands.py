@@ -29,7 +29,8 @@ from windvane_privacy.errors import (
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.report_file import verify_quarter
 from windvane_privacy.roster import make_enrolment
-from windvane_privacy.signed import verify_signed_manifest
+from windvane_privacy.signed import decode_federation, verify_signed_manifest
+from windvane_privacy.witness_state import pin_log
 
 with warnings.catch_warnings():
     # typer 0.20 imports names that click 8.4 deprecates.
@@ -39,6 +40,7 @@ with warnings.catch_warnings():
 
     from windvane.coordinator import app as coordinator_app
     from windvane.guardian import app as guardian_app
+    from windvane.witness import app as witness_app
 
 RUNNER = CliRunner()
 
@@ -58,12 +60,19 @@ def guardian(*arguments: object) -> Result:
     return call(guardian_app, *arguments)
 
 
+def witness(*arguments: object) -> Result:
+    return call(witness_app, *arguments)
+
+
 def init_all(folder: Path) -> list[object]:
     cards: list[object] = []
     for j in (1, 2, 3):
         guardian("init", "--state", folder / f"g{j}", "--name", f"Guardian {j}", "--group", f"Group {j}")
         cards += ["--guardian", folder / f"g{j}" / "guardian.json"]
-    return cards
+    for j in (1, 2, 3):
+        witness("init", "--state", folder / f"w{j}", "--name", f"witness-{j}.test")
+        cards += ["--witness", folder / f"w{j}" / "witness.vkey"]
+    return [*cards, "--quorum", "2", "--faulty", "0"]
 
 
 def write_plan(path: Path) -> Path:
@@ -83,7 +92,10 @@ def write_plan(path: Path) -> Path:
 def address(tmp_path: Path) -> Iterator[str]:
     """A set-up federation whose coordinator listens."""
     coordinator("init", "--state", tmp_path / "c", "--name", "Test Federation", "--demo", *init_all(tmp_path))
-    command = [sys.executable, "-c", "from windvane.main import run; run()", "coordinator", "run"]
+    for j in (1, 2, 3):
+        pin_log(tmp_path / f"w{j}", decode_federation((tmp_path / "c" / "federation.json").read_bytes()).log_policy.log)
+    at_once = [str(part) for j in (1, 2, 3) for part in ("--witness", tmp_path / f"w{j}")]
+    command = [sys.executable, "-c", "from windvane.main import run; run()", "coordinator", "run", *at_once]
     process = subprocess.Popen(
         [*command, "--state", str(tmp_path / "c"), "--port", "0", "--json"],
         stdout=subprocess.PIPE,
@@ -167,7 +179,7 @@ def test_set_up_happens_once_and_says_the_fingerprints(tmp_path: Path) -> None:
 
 def test_a_federation_needs_three_guardians_of_three_groups(tmp_path: Path) -> None:
     cards = init_all(tmp_path)
-    for given in (cards[:4], [*cards[:4], *cards[2:4]]):
+    for given in ([*cards[:4], *cards[6:]], [*cards[:4], *cards[2:4], *cards[6:]]):
         with pytest.raises(ConfigurationError):
             coordinator("init", "--state", tmp_path / "c", "--name", "Test Federation", *given)
     assert not (tmp_path / "c").exists()

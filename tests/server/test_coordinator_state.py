@@ -37,5 +37,5 @@ def test_a_coordinator_does_not_start_on_windows(small: SmallFederation, monkeyp
     with pytest.raises(UnsupportedPlatform):
         Coordinator(small.state)
     with pytest.raises(UnsupportedPlatform):
-        init_coordinator(small.state.with_name("new"), name="Federation", guardians=[])
+        init_coordinator(small.state.with_name("new"), name="Federation", guardians=[], witnesses=[])
     assert not small.state.with_name("new").exists()

@@ -13,11 +13,12 @@ import anyio
 import httpx
 import pytest
 
-from small_federation import ROUND, Clock, SmallFederation
+from small_federation import ROUND, Clock, SmallFederation, leaves_of
 from windvane_privacy import canonical
 from windvane_privacy.couriers import BINARY, JSON, ROUTES
 from windvane_privacy.errors import all_errors
 from windvane_privacy.manifest import Manifest
+from windvane_privacy.tiles import TiledTree
 from windvane_server.app import create_app
 from windvane_server.http_limits import MAX_ENVELOPE_BYTES, MAX_JSON_BYTES, MAX_RESULT_BYTES
 from windvane_server.logs import ServiceLog
@@ -107,6 +108,7 @@ def test_an_oversized_body_is_refused_by_its_header(web: Web, kind: str) -> None
 @pytest.mark.parametrize("kind", POSTS)
 @pytest.mark.parametrize("given", ["text/plain", "", "application/json; charset=latin-1", "multipart/form-data"])
 def test_another_content_type_is_refused(web: Web, kind: str, given: str) -> None:
+    given = "application/json" if given == POSTS[kind].content_type else given
     answer = web("POST", path_of(kind), content=b"{}", headers={"content-type": given})
     assert is_problem(answer, 415, "wrong-content-type")
 
@@ -197,9 +199,11 @@ def test_another_method_is_a_problem_document_too(web: Web, method: str, path: s
     assert is_problem(answer, 405, "unknown-address")
 
 
-@pytest.mark.parametrize("query", ["", "?start=", "?start=-1", "?start=00", "?start=1&start=2", "?start=0&x=1", "?x=0"])
-def test_the_log_takes_one_parameter_in_one_form(web: Web, query: str) -> None:
-    assert is_problem(web("GET", f"/v1/log{query}"), 400, "malformed-input")
+@pytest.mark.parametrize(
+    "query", ["", "?old=0", "?old=&new=1", "?old=-1&new=1", "?old=00&new=1", "?new=1&old=0", "?old=0&new=1&x=1"]
+)
+def test_a_proof_takes_two_parameters_in_one_form(web: Web, query: str) -> None:
+    assert is_problem(web("GET", f"/v1/log/consistency{query}"), 400, "malformed-input")
 
 
 def test_other_addresses_take_no_parameter(web: Web) -> None:
@@ -207,12 +211,27 @@ def test_other_addresses_take_no_parameter(web: Web) -> None:
 
 
 def test_answers_are_the_inbox_s_bytes(web: Web) -> None:
-    web.small.coordinator.propose_roster(ROUND)
+    web.small.open_round()
     for kind, route in ROUTES.items():
         if route.method == "GET" and kind not in ("manifest", "envelopes"):
-            query = "?start=0" if kind == "leaves" else ""
-            body = canonical.encode({"start": 0}) if kind == "leaves" else b""
-            assert web("GET", path_of(kind) + query).content == web.small.send(kind, body)
+            query = "?old=0&new=0" if kind == "consistency" else ""
+            bodies = {"consistency": {"old": 0, "new": 0}, "tile": {"path": "tile/0/000.p/4"}}
+            body = canonical.encode(bodies[kind]) if kind in bodies else b""
+            path = path_of(kind).replace("{tile}", "0/000.p/4")
+            assert web("GET", path + query).content == web.small.send(kind, body)
+
+
+@pytest.mark.parametrize("tile", ["0/000", "0/000.p/200", "entries/000", "entries/001.p/1", "9/000", "0/00", "../x"])
+def test_no_tile_is_shown_that_the_witnesses_have_not_signed(web: Web, tile: str) -> None:
+    web.small.open_round()
+    assert is_problem(web("GET", f"/v1/log/tile/{tile}"), 404, "unknown-address")
+
+
+def test_the_log_can_be_read_by_its_tiles_alone(web: Web) -> None:
+    web.small.open_round()
+    whole = leaves_of(web.small)
+    read = TiledTree(whole.head.checkpoint, lambda tile: web("GET", f"/v1/log/{tile.path}").content)
+    assert list(read.entries(0, whole.head.size)) == [leaf.raw for leaf in whole.leaves]
 
 
 def test_health_says_alive_and_ready(web: Web) -> None:

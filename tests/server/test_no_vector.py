@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from log_witnesses import folders
 from small_federation import ROUND, SmallFederation, open_now, own_vector
 from windvane_client.https import HttpsCourier
 from windvane_privacy import field
@@ -82,9 +83,10 @@ def test_no_file_of_the_coordinator_holds_a_vector_after_a_whole_round(
 class Served:
     """A coordinator in a process of its own."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, witnesses: list[Path]) -> None:
         command = [sys.executable, "-c", "from windvane.main import run; run()"]
         arguments = ["coordinator", "run", "--state", str(state), "--port", "0", "--json"]
+        arguments += [part for folder in witnesses for part in ("--witness", str(folder))]
         self.process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert self.process.stdout is not None
         self.address = json.loads(self.process.stdout.readline())["address"]
@@ -118,7 +120,7 @@ class Served:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_the_running_coordinator_s_memory_holds_no_vector(small: SmallFederation) -> None:
     manifest = open_now(small)
-    served = Served(small.state)
+    served = Served(small.state, folders(small.folder / "witnesses", small.coordinator.federation))
     try:
         with HttpsCourier(served.address) as courier:
             small.courier = courier

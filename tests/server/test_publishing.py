@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from small_federation import ROUND, START, SmallFederation
+from small_federation import ROUND, START, SmallFederation, leaves_of
 from windvane_privacy import canonical
 from windvane_privacy.errors import FederationTooSmall, NotReady, NotYetPublished, RoundEnded, SpareShareMismatch
-from windvane_privacy.log import Leaf, scan
+from windvane_privacy.log import Leaf
 from windvane_privacy.report_file import verify_quarter
 from windvane_server.publishing import WHY_NOT
 from windvane_server.rounds import ABORT_REASONS
@@ -19,11 +19,7 @@ from windvane_server.schema import rounds
 
 
 def published_leaves(small: SmallFederation) -> list[Leaf]:
-    federation = small.coordinator.federation
-    raw = small.send("leaves", canonical.encode({"start": 0}), "")
-    key = bytes.fromhex(federation.coordinator)
-    shown = scan(raw, key, federation.log_origin, start=0, previous=None, seen=None)
-    return [leaf for leaf in shown.leaves if leaf.type == "report-published"]
+    return [leaf for leaf in leaves_of(small).leaves if leaf.type == "report-published"]
 
 
 def finish(small: SmallFederation) -> None:

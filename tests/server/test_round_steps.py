@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from small_federation import FAMILIES, ROUND, START, SmallFederation, agreement, own_vector
+from small_federation import FAMILIES, ROUND, START, SmallFederation, agreement, leaves_of, own_vector
 from windvane_privacy import canonical
 from windvane_privacy.couriers import Parcel
 from windvane_privacy.errors import (
@@ -29,7 +29,6 @@ from windvane_privacy.errors import (
     WindvaneError,
 )
 from windvane_privacy.guardian import GuardianSession
-from windvane_privacy.log import scan
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.roster import SignedRoster
 from windvane_privacy.sums import CohortSums
@@ -37,11 +36,7 @@ from windvane_server.schema import results
 
 
 def kinds_in_log(small: SmallFederation) -> list[str]:
-    federation = small.coordinator.federation
-    raw = small.send("leaves", canonical.encode({"start": 0}), "")
-    coordinator = bytes.fromhex(federation.coordinator)
-    shown = scan(raw, coordinator, federation.log_origin, start=0, previous=None, seen=None)
-    return [leaf.type for leaf in shown.leaves]
+    return [leaf.type for leaf in leaves_of(small).leaves]
 
 
 def expected_sums(small: SmallFederation, manifest: Manifest, vectors: dict[int, list[int]]) -> CohortSums:

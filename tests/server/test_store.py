@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,8 @@ from sqlalchemy.exc import IntegrityError
 
 from windvane_privacy.errors import ConfigurationError
 from windvane_privacy.identity import SigningKey
-from windvane_privacy.log import make_leaf
-from windvane_server.chain import Chain
+from windvane_privacy.log import make_leaf, read_leaf
+from windvane_server.entries import Entries
 from windvane_server.schema import STATES, leaves, metadata, rounds
 from windvane_server.store import MIGRATIONS, Store, migrate, newest_level
 
@@ -69,9 +68,9 @@ def test_the_states_of_a_round_are_a_closed_list(store: Store) -> None:
 
 @pytest.mark.parametrize("statement", ["UPDATE leaves SET slot = NULL", "DELETE FROM leaves"])
 def test_the_log_cannot_be_changed_even_by_sql(tmp_path: Path, store: Store, statement: str) -> None:
-    chain = Chain("test/log", SigningKey.generate())
+    entries = Entries(SigningKey.generate())
     with store.write() as connection:
-        chain.append(connection, _leaf(), "a slot")
+        entries.append(connection, _leaf(), "a slot")
     with sqlite3.connect(tmp_path / "coordinator.db") as direct, pytest.raises(sqlite3.IntegrityError):
         direct.execute(statement)
     direct.close()
@@ -80,19 +79,19 @@ def test_the_log_cannot_be_changed_even_by_sql(tmp_path: Path, store: Store, sta
 
 
 def test_a_slot_is_filled_once(store: Store) -> None:
-    chain = Chain("test/log", SigningKey.generate())
+    entries = Entries(SigningKey.generate())
     with store.write() as connection:
-        chain.append(connection, _leaf(), "a slot")
+        entries.append(connection, _leaf(), "a slot")
     with pytest.raises(IntegrityError), store.write() as connection:
-        chain.append(connection, _leaf("2026-07-02"), "a slot")
+        entries.append(connection, _leaf("2026-07-02"), "a slot")
 
 
 def test_a_step_that_fails_leaves_nothing_in_the_log(store: Store) -> None:
-    chain = Chain("test/log", SigningKey.generate())
+    entries = Entries(SigningKey.generate())
 
     def fail() -> None:
         with store.write() as connection:
-            chain.append(connection, _leaf(), None)
+            entries.append(connection, _leaf(), None)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -101,17 +100,17 @@ def test_a_step_that_fails_leaves_nothing_in_the_log(store: Store) -> None:
         assert connection.execute(leaves.select()).all() == []
 
 
-def test_two_processes_on_one_database_make_one_chain(tmp_path: Path, store: Store) -> None:
+def test_two_processes_on_one_database_make_one_log(tmp_path: Path, store: Store) -> None:
     other = Store(tmp_path / "coordinator.db")
-    chain = Chain("test/log", SigningKey.generate())
+    entries = Entries(SigningKey.generate())
     for place in range(6):
         with (store, other)[place % 2].write() as connection:
-            chain.append(connection, _leaf(f"2026-07-{place + 1:02}"), None)
+            entries.append(connection, _leaf(f"2026-07-{place + 1:02}"), None)
     other.close()
     with store.read() as connection:
         rows = connection.execute(leaves.select().order_by(leaves.c.idx)).all()
     assert [row.idx for row in rows] == list(range(6))
-    assert all(before.head == after.previous for before, after in pairwise(rows))
+    assert [read_leaf(row.raw).fields["day"] for row in rows] == [f"2026-07-{place:02}" for place in range(1, 7)]
 
 
 @pytest.mark.parametrize("damage", ["not a database", "of a later version"])

@@ -26,12 +26,15 @@ from windvane.demo.members import Organisation
 from windvane.demo.world import PUBLIC_ORDER, Quarter, families
 from windvane_privacy.errors import InternalError
 from windvane_privacy.manifest import format_time
+from windvane_privacy.signed import decode_federation
+from windvane_privacy.witness_state import CARD, init_witness, pin_log
 
 GUARDIANS = (
     ("University of the Demo", "university"),
     ("Demo Audit Office", "audit"),
     ("Demo Foundation", "foundation"),
 )
+WITNESSES = 3
 WORKERS = 2
 Advance = Callable[[int], None]
 
@@ -94,6 +97,11 @@ class DemoFederation:
         return self.folder / "guardians" / str(index)
 
     @property
+    def witnesses(self) -> list[Path]:
+        """State folders of the log's witnesses. They run in the coordinator's own process: here they prove nothing."""
+        return [self.folder / "witnesses" / str(index) for index in range(1, WITNESSES + 1)]
+
+    @property
     def site(self) -> Path:
         """The published report."""
         return self.coordinator / "site"
@@ -113,6 +121,9 @@ class DemoFederation:
             [("guardian", "init", "--state", at, "--name", name, "--group", group) for at, (name, group) in named]
         )
         cards = [part for at in states for part in ("--guardian", str(Path(at) / "guardian.json"))]
+        for index, at in enumerate(self.witnesses, 1):
+            init_witness(at, f"witness-{index}.demo")
+            cards += ["--witness", str(at / CARD)]
         self._run(
             "coordinator",
             "init",
@@ -121,8 +132,15 @@ class DemoFederation:
             "--name",
             "Windvane demonstration",
             "--demo",
+            "--quorum",
+            "2",
+            "--faulty",
+            "0",
             *cards,
         )
+        policy = decode_federation((self.coordinator / "federation.json").read_bytes()).log_policy
+        for at in self.witnesses:
+            pin_log(at, policy.log)
         self.serve()
         pin = ("--coordinator", self.address, "--demo", "--yes")
         self._together([("guardian", "init", "--state", at, *pin) for at in states])
@@ -130,9 +148,11 @@ class DemoFederation:
     def serve(self, port: int = 0) -> None:
         """Start the coordinator's process and wait for its address."""
         log = (self.folder / "coordinator.log").open("a", encoding="utf-8")
+        at_once = [part for at in self.witnesses for part in ("--witness", str(at))]
         with log:
             self._server = subprocess.Popen(
-                _windvane("coordinator", "run", "--state", str(self.coordinator), "--port", str(port), "--json"),
+                _windvane("coordinator", "run", "--state", str(self.coordinator), "--port", str(port), "--json",
+                          *at_once),
                 stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
         assert self._server.stdout is not None

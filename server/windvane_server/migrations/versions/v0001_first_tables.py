@@ -27,11 +27,16 @@ def upgrade() -> None:
         sa.Column("idx", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("raw", sa.LargeBinary, nullable=False),
         sa.Column("hash", sa.Text, nullable=False, unique=True),
-        sa.Column("previous", sa.Text, nullable=False),
-        sa.Column("head", sa.Text, nullable=False, unique=True),
         sa.Column("round", sa.Text, nullable=False),
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("slot", sa.Text, unique=True),
+        sqlite_strict=True,
+    )
+    op.create_table(
+        "checkpoints",
+        sa.Column("size", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("note", sa.LargeBinary, nullable=False),
+        sa.Column("agreed", sa.LargeBinary),
         sqlite_strict=True,
     )
     op.create_table(
@@ -127,6 +132,7 @@ def downgrade() -> None:
         "rosters",
         "members",
         "leaves",
+        "checkpoints",
     ):
         op.drop_table(table)
 

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`windvane witness`: make a key, pin a log, sign its checkpoints from cron.
+
+Rules kept here:
+* thin: what may be signed lies in `windvane_privacy.witness`; a command says what was signed or refused, in one line;
+* the log is pinned only after a person compared its fingerprint (or said so with --yes);
+* `run` may be called at any time and as often as one likes.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from windvane.terminal import Json, err, out, print_json, utc_now
+from windvane_privacy import canonical
+from windvane_privacy.errors import ConfigurationError, NotReady
+from windvane_privacy.identity import fingerprint_words
+
+app = typer.Typer(no_args_is_help=True, help="For a witness of the public log: sign that it only grows.")
+
+ADDRESS = "address.json"
+HERE = Path("windvane-witness")
+State = Annotated[Path, typer.Option("--state", help="Folder of this witness.")]
+
+
+@app.command()
+def init(
+    name: Annotated[str, typer.Option("--name", help="Name in signature lines, such as witness.example.org/1.")],
+    state: State = HERE,
+    as_json: Json = False,
+) -> None:
+    """Make the witness's key; what others need of it is the file witness.vkey."""
+    from windvane_privacy.witness_state import CARD, init_witness
+
+    key = init_witness(state, name)
+    if as_json:
+        print_json({"key": key, "card": str(state / CARD)})
+        return
+    out.print(f"Witness [bold]{escape(name)}[/] is set up in {escape(str(state))}.")
+    out.print(f"Next: give {state / CARD} to the coordinator, then run `windvane witness pin`.", markup=False)
+
+
+@app.command()
+def pin(
+    coordinator: Annotated[str, typer.Option("--coordinator", help="The coordinator's address.")],
+    state: State = HERE,
+    ca: Annotated[Path | None, typer.Option("--ca", help="Certificates to trust instead of the usual ones.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="The fingerprint was compared by another way.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Pin the log of a federation that names this witness."""
+    from windvane_client.https import HttpsCourier
+    from windvane_privacy.couriers import Parcel
+    from windvane_privacy.keyfiles import write_secret
+    from windvane_privacy.signed import decode_federation
+    from windvane_privacy.witness_state import own_signer, pin_log
+
+    with HttpsCourier(coordinator, ca=ca) as courier:
+        shown = decode_federation(courier.exchange(Parcel("federation")))
+    policy, own = shown.log_policy, own_signer(state)
+    if own not in policy.witnesses:
+        raise ConfigurationError("The federation does not name this witness.")
+    words = fingerprint_words(policy.log.public)
+    if not yes:
+        err.print(f"Federation: {shown.name}", markup=False)
+        err.print(f"Fingerprint of the log's key: [bold]{words}[/]")
+        typer.confirm("Did you compare these words with the coordinator?", abort=True, err=True)
+    pin_log(state, policy.log)
+    if not (state / ADDRESS).exists():
+        settings = {"address": coordinator, "ca": None if ca is None else str(ca.resolve()), "origin": policy.log.name}
+        write_secret(state / ADDRESS, canonical.encode(settings))
+    if as_json:
+        print_json({"log": policy.log.name, "fingerprint": words})
+        return
+    out.print(f"The log {policy.log.name} is pinned.", markup=False)
+    out.print("Next: let `windvane witness run` run every hour.")
+
+
+@app.command()
+def run(
+    state: State = HERE,
+    every: Annotated[int, typer.Option("--every", help="Go on, every so many seconds; 0: once.", min=0)] = 0,
+    as_json: Json = False,
+) -> None:
+    """Sign the log's newest checkpoint, if it continues the one that was signed last."""
+    from windvane_client.https import HttpsCourier
+    from windvane_privacy.witness_state import keep_evidence, load_witness
+    from windvane_privacy.witnessing import visit
+
+    address, ca, origin = _address(state)
+    witness = load_witness(state)
+    with HttpsCourier(address, ca=ca) as courier:
+        while True:
+            now = int(utc_now().timestamp())
+            try:
+                done = visit(witness, origin, courier, now, lambda name, raw: keep_evidence(state, name, raw))
+            except NotReady:
+                if not every:
+                    raise
+            else:
+                if as_json:
+                    print_json({"log": origin, "size": done.size, "before": done.before})
+                elif done.size != done.before or not every:
+                    out.print(f"Signed {origin} at {done.size} entries (before: {done.before}).", markup=False)
+            if not every:
+                return
+            time.sleep(every)
+
+
+@app.command()
+def status(state: State = HERE, as_json: Json = False) -> None:
+    """What this witness has signed last for each pinned log."""
+    from windvane_privacy.witness_state import load_witness, own_signer, pinned_logs
+
+    witness = load_witness(state)
+    sizes = {one.name: witness.size(one.name) for one in pinned_logs(state)}
+    if as_json:
+        print_json({"name": own_signer(state).name, "logs": sizes})
+        return
+    for origin, size in sizes.items():
+        out.print(f"{origin}: signed at {size} entries.", markup=False)
+    if not sizes:
+        out.print("No log is pinned. Next: `windvane witness pin --coordinator ADDRESS`.")
+
+
+def _address(state: Path) -> tuple[str, Path | None, str]:
+    from windvane_privacy.keyfiles import read_secret
+
+    if not (state / ADDRESS).exists():
+        raise ConfigurationError("No log is pinned here: run `windvane witness pin` first.")
+    found = canonical.decode(read_secret(state / ADDRESS))
+    if not isinstance(found, dict) or set(found) != {"address", "ca", "origin"}:
+        raise ConfigurationError("address.json is damaged.")
+    return found["address"], None if found["ca"] is None else Path(found["ca"]), found["origin"]

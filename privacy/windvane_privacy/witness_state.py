@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A witness's state folder: its key, the logs that it pinned, and what it signed last for each.
+
+Rules kept here:
+* the key is made here and never leaves; what others get is the verifier key `witness.vkey`;
+* a log is pinned by hand, once; its key is never replaced;
+* a row is replaced whole or not at all, and is on the disk before anything is signed;
+* one process at a time holds the rows: a second one waits.
+
+Files: witness.key (0600), witness.vkey, lock, and for each log logs/HASH.vkey and logs/HASH.signed, where HASH is the
+hex SHA-256 of the log's origin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from windvane_privacy.errors import ConfigurationError, StateExists, StateNotWritten
+from windvane_privacy.keyfiles import read_secret, replace_file, require_platform, secure_folder, write_secret
+from windvane_privacy.notes import (
+    Checkpoint,
+    Cosigner,
+    SignedCheckpoint,
+    check_name,
+    parse_checkpoint,
+    parse_verifier_key,
+    verifier_key,
+)
+from windvane_privacy.quorum import Signer
+from windvane_privacy.witness import Witness
+
+KEY, CARD, LOGS, LOCK = "witness.key", "witness.vkey", "logs", "lock"
+
+
+class FileShelf:
+    """The rows of one witness, one file a log."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else reads or stores in between; waits for whoever does."""
+        import fcntl  # not on Windows, where require_platform has refused before
+
+        with (self._folder / LOCK).open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def last(self, origin: str) -> Checkpoint | None:
+        """What was stored last for this log.
+
+        Raises:
+            MalformedInput: the row is damaged: nothing is signed until a person has looked at it.
+        """
+        path = self._path(origin)
+        return parse_checkpoint(read_secret(path)).checkpoint if path.exists() else None
+
+    def store(self, checkpoint: Checkpoint) -> None:
+        """Keep this one instead; on disk on return.
+
+        Raises:
+            StateNotWritten: the disk did not take it.
+        """
+        try:
+            replace_file(self._path(checkpoint.origin), SignedCheckpoint(checkpoint, ()).encode())
+        except OSError:
+            raise StateNotWritten("What the witness signs next could not be written.") from None
+
+    def _path(self, origin: str) -> Path:
+        return self._folder / LOGS / f"{_name(origin)}.signed"
+
+
+def init_witness(folder: Path, name: str) -> str:
+    """Make a witness's key; returns its verifier key, one line, which a federation needs.
+
+    Raises:
+        StateExists: the folder is set up already.
+        KeyRefused: the name cannot stand in a signature line.
+    """
+    require_platform()
+    check_name(name)
+    secure_folder(folder)
+    if (folder / KEY).exists():
+        raise StateExists
+    key = Cosigner.generate(name)
+    card = verifier_key(name, key.public)
+    secure_folder(folder / LOGS)
+    write_secret(folder / CARD, f"{card}\n".encode())
+    write_secret(folder / KEY, key.raw)
+    return card
+
+
+def pin_log(folder: Path, log: Signer) -> None:
+    """Watch this log. The same again is harmless.
+
+    Raises:
+        StateExists: a log of this origin is pinned with another key.
+        ConfigurationError: no witness is set up here.
+    """
+    read_secret(folder / KEY)
+    path = folder / LOGS / f"{_name(log.name)}.vkey"
+    text = f"{verifier_key(log.name, log.public)}\n".encode()
+    if not path.exists():
+        write_secret(path, text)
+    elif read_secret(path) != text:
+        raise StateExists("Another key is pinned for this log.")
+
+
+def own_signer(folder: Path) -> Signer:
+    """The name and public key of this folder's witness.
+
+    Raises:
+        ConfigurationError: no witness is set up here.
+    """
+    return Signer(*parse_verifier_key(read_secret(folder / CARD).decode("ascii", "replace").strip()))
+
+
+def load_witness(folder: Path) -> Witness:
+    """The witness of this folder with every log that it pinned.
+
+    Raises:
+        ConfigurationError, KeyFileTooOpen: a file is missing, damaged or open to others.
+    """
+    own = own_signer(folder)
+    key = Cosigner.from_raw(own.name, read_secret(folder / KEY))
+    if key.public != own.public:
+        raise ConfigurationError("witness.key and witness.vkey do not belong together.")
+    return Witness(key, pinned_logs(folder), FileShelf(folder))
+
+
+def pinned_logs(folder: Path) -> tuple[Signer, ...]:
+    """Every log that is pinned in this folder."""
+    texts = [read_secret(path).decode("ascii", "replace").strip() for path in sorted((folder / LOGS).glob("*.vkey"))]
+    return tuple(Signer(*parse_verifier_key(text)) for text in texts)
+
+
+def keep_evidence(folder: Path, name: str, raw: bytes) -> Path:
+    """Keep a checkpoint that contradicts what was signed; `name` is its hash."""
+    path = secure_folder(folder / "evidence") / f"{name}.note"
+    if not path.exists():
+        write_secret(path, raw)
+    return path
+
+
+def _name(origin: str) -> str:
+    return hashlib.sha256(origin.encode()).hexdigest()
