@@ -60,8 +60,9 @@ def folders(parent: Path, federation: Federation) -> list[Path]:
     for one in WITNESSES:
         folder = secure_folder(parent / one.name)
         secure_folder(folder / LOGS)
-        write_secret(folder / CARD, f"{verifier_key(one.name, one.public)}\n".encode())
-        write_secret(folder / KEY, one.raw)
+        if not (folder / KEY).exists():
+            write_secret(folder / CARD, f"{verifier_key(one.name, one.public)}\n".encode())
+            write_secret(folder / KEY, one.raw)
         pin_log(folder, federation.log_policy.log)
         made.append(folder)
     return made
