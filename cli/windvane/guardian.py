@@ -106,6 +106,29 @@ def open_(
     out.print(f"Signed result: {digest}")
 
 
+@app.command()
+def hold(
+    carried: Annotated[Path, typer.Argument(metavar="FILE", help="The envelope that a member handed over.")],
+    state: State = HERE,
+    bundle: Bundle = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a member's envelope that the coordinator ignores: nothing is released for a set without it."""
+    from windvane_privacy.handed_over import read_hand_over
+
+    parcel = read_hand_over(read_carried(carried))
+    with _session(state, bundle) as session:
+        member, held = session.hold(parcel)
+    if as_json:
+        print_json({"round": parcel.round_id, "member": member, "held": held})
+        return
+    if held:
+        out.print(f"Held for [bold]{parcel.round_id}[/]: nothing is released for a set without member {member}.")
+        out.print("Next: give the same file to the coordinator: `windvane coordinator receive FILE`.")
+    else:
+        out.print(f"Nothing to hold: the log shows the envelope of member {member} as accepted.")
+
+
 def _make_card(state: Path, name: str | None, group: str | None, *, as_json: bool) -> None:
     from windvane_privacy.guardian_state import CARD, init_guardian, own_card
 

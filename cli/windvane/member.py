@@ -187,6 +187,7 @@ def submit(
 ) -> None:
     """Draw once, commit, wait for the receipt, reveal; run again it goes on where it stopped."""
     from windvane.member_pages import drawn_facts, show_drawn
+    from windvane_client.hand_over import note_unanswered
 
     opened = _open(state)
     with agent_of(opened, from_file, to_file, as_json=as_json) as agent:
@@ -204,6 +205,7 @@ def submit(
         try:
             entry = agent.submit(name)
         finally:
+            note_unanswered(agent, name)
             stored, manifest = agent.ledger.round(name), _manifest(opened, name)
             if stored is not None and manifest is not None and not as_json:
                 show_drawn(out, drawn_facts(stored, manifest))
@@ -379,6 +381,7 @@ def _mount() -> None:
     """Commands with modules of their own: `preview` needs no set-up, `notice` and `forget` are about people."""
     from windvane.member_budget import budget
     from windvane.member_collector import collector_key
+    from windvane.member_files import hand_over
     from windvane.member_ledger import app as ledger
     from windvane.member_people import forget, notice
     from windvane.member_policy import app as policy
@@ -388,6 +391,7 @@ def _mount() -> None:
     app.command("budget")(budget)
     app.add_typer(ledger, name="ledger")
     app.add_typer(policy, name="policy")
+    app.command("hand-over")(hand_over)
     app.command("refuse")(refuse)
     app.command("rehearse")(rehearse)
     app.command("collector-key")(collector_key)
