@@ -17,8 +17,16 @@ import pytest
 
 from member_world import MemberWorld
 from small_federation import ROUND
+from windvane_privacy.couriers import Parcel
 from windvane_privacy.ledger_schema import State
-from windvane_privacy.parcel_file import decode_parcels
+from windvane_privacy.parcel_file import (
+    Answer,
+    decode_answers,
+    decode_parcels,
+    encode_answers,
+    encode_parcels,
+    parcel_id,
+)
 
 with warnings.catch_warnings():
     # typer 0.20 imports names that click 8.4 deprecates.
@@ -81,7 +89,9 @@ class Files:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> MemberWorld:
-    return MemberWorld(tmp_path_factory.mktemp("files"))
+    made = MemberWorld(tmp_path_factory.mktemp("files"))
+    made.small.close()
+    return made
 
 
 @pytest.fixture
@@ -196,8 +206,6 @@ def test_an_older_log_than_the_one_seen_is_refused_from_a_file_too(files: Files)
 
 
 def test_a_forged_answer_is_refused_and_changes_nothing(files: Files) -> None:
-    from windvane_privacy.parcel_file import Answer, decode_answers, encode_answers, parcel_id
-
     files.world.approve()
     files.bundle("bundle")
     files.submit("bundle", "commitment")
@@ -243,3 +251,67 @@ def test_a_source_that_is_no_file_of_answers_is_refused_before_anything_happens(
     shown = files.submit(what, "out", code=1)
     assert ("MalformedInput" in shown) == (what == "parcels")
     assert not (files.folder / "out").exists()
+
+
+# --- an envelope that is ignored --------------------------------------------------------------------------------------
+
+
+def test_an_ignored_envelope_is_held_by_file_and_still_taken_by_the_coordinator(files: Files) -> None:
+    small = files.world.small
+    for number in range(1, 20):
+        small.submit(files.world.manifest, number)
+    files.world.approve()
+    files.bundle("bundle")
+    files.submit("bundle", "commitment")
+    files.receive("commitment", "receipt")
+    files.submit("receipt", "envelope")  # and nobody carries it
+    words = ["member", "hand-over", ROUND, "--state", str(files.world.folder), "--from-file"]
+    files.bundle("same day")
+    assert "until 2026-10-04" in files.run(
+        *words, files.path("same day"), "--to-file", files.path("for guardians"), code=1
+    )
+    files.world.clock.pass_by(days=2)
+    files.bundle("later")
+    files.run(*words, files.path("later"), "--to-file", files.path("for guardians"))
+    handed = (files.folder / "for guardians").read_bytes()
+    assert handed == (files.folder / "envelope").read_bytes()
+    state = ["--state", str(small.guardian_folder(3)), "--bundle"]
+    held = files.run("guardian", "hold", files.path("for guardians"), *state, files.path("later"), "--json")
+    assert '"held":true' in held
+    # The coordinator gives in: the very same file, and the round goes on with twenty.
+    files.receive("for guardians", "accepted")
+    assert "is accepted" in files.submit("accepted")
+    files.world.clock.pass_by(days=2)
+    small.coordinator.close_round(ROUND)
+    small.nonces(1, 2)
+    files.bundle("closed", "--envelopes", ROUND)
+    files.guardian("open", "closed", "nonce")
+    files.receive("nonce", "told")
+    files.guardian("open", "told", "result")
+    files.receive("result", "done")
+    small.results(1)
+    small.coordinator.tally(ROUND)
+
+
+def test_a_guardian_on_files_refuses_a_set_without_the_envelope_and_says_so_in_the_log(files: Files) -> None:
+    small = files.world.small
+    made = {number: small.draw(files.world.manifest, number) for number in range(1, 20)}
+    for one in made.values():
+        small.send("leaf", one.leaf)
+        if one.member.number != 7:
+            small.send("reveal", one.envelope)
+    submit_by_file(files)
+    (files.folder / "seventh").write_bytes(encode_parcels([Parcel("reveal", ROUND, made[7].envelope)]))
+    files.bundle("now")
+    state = ["--state", str(small.guardian_folder(3)), "--bundle"]
+    files.run("guardian", "hold", files.path("seventh"), *state, files.path("now"))
+    files.world.clock.pass_by(days=4)
+    small.coordinator.close_round(ROUND)
+    files.bundle("closed")
+    said = files.guardian("open", "closed", "incident", code=1)
+    assert "MemberOmitted" in said
+    assert "Numbers: 7." in said
+    assert "taken" in files.receive("incident", "told")
+    leaf = files.world.log().leaves[-1]
+    assert (leaf.type, leaf.fields["what"], leaf.fields["note"]) == ("incident", "member-omitted", "7")
+    assert "MemberOmitted" in files.guardian("open", "told", "incident", code=1)

@@ -13,13 +13,20 @@ from windvane_privacy.couriers import Parcel
 from windvane_privacy.envelope import join_envelopes
 from windvane_privacy.errors import (
     BodyTooLarge,
+    LotBeforeClose,
     MalformedInput,
+    MalformedLeaf,
     NotCommitted,
     RosterError,
+    UnknownGuardian,
     UnknownManifest,
     problem_type,
 )
 from windvane_privacy.file_courier import FileCourier
+from windvane_privacy.guardian_state import load_guardian
+from windvane_privacy.handed_over import OMITTED
+from windvane_privacy.identity import SigningKey
+from windvane_privacy.leaf import make_leaf
 from windvane_privacy.manifest import Manifest
 from windvane_privacy.parcel_file import Answer, decode_answers, encode_parcels, parcel_id
 from windvane_privacy.roster import Endorsement, SignedRoster
@@ -168,3 +175,40 @@ def test_envelopes_come_with_a_guardians_file_and_with_a_bundle_that_asks_for_th
 def test_a_bundle_of_a_round_that_does_not_exist_is_refused(world: tuple[SmallFederation, Manifest]) -> None:
     with pytest.raises(UnknownManifest):
         bundle(world[0].coordinator, ["2099-Q1"])
+
+
+# --- a guardian says that somebody was left out -----------------------------------------------------------------------
+
+
+def omission(small: SmallFederation, note: str = "7", key: SigningKey | None = None) -> Parcel:
+    own = load_guardian(small.guardian_folder(1)).identity
+    fields = {"what": OMITTED, "note": note, "day": small.clock().date().isoformat()}
+    return Parcel("leaf", ROUND, make_leaf("incident", ROUND, fields, key or own))
+
+
+def test_a_guardians_incident_is_written_once_after_the_closing(world: tuple[SmallFederation, Manifest]) -> None:
+    small, manifest = world
+    for number in range(1, 21):
+        small.submit(manifest, number)
+    with pytest.raises(LotBeforeClose):
+        small.coordinator.handle(omission(small))
+    small.coordinator.close_round(ROUND)
+    receipt = small.coordinator.handle(omission(small))
+    assert small.coordinator.handle(omission(small)) == receipt
+    assert small.coordinator.handle(omission(small, "8")) == receipt  # the first of a guardian counts
+    assert log_of(small).count(OMITTED.encode()) == 1
+
+
+@pytest.mark.parametrize("note", ["", "Alder", "7,", "0", "7, 8", "-1", "1,2\n"])
+def test_a_guardians_incident_lists_numbers_and_nothing_else(
+    world: tuple[SmallFederation, Manifest], note: str
+) -> None:
+    small, _ = world
+    with pytest.raises(MalformedLeaf):
+        small.coordinator.handle(omission(small, note))
+
+
+def test_a_member_cannot_speak_as_a_guardian(world: tuple[SmallFederation, Manifest]) -> None:
+    small, _ = world
+    with pytest.raises(UnknownGuardian):
+        small.coordinator.handle(omission(small, key=small.members[0].key))
