@@ -161,10 +161,15 @@ def collect(
 
 @app.command()
 def approve(
-    round_id: RoundName, state: State = HERE, yes: Yes = False, from_file: FromFile = None, as_json: Json = False
+    round_id: RoundName,
+    state: State = HERE,
+    yes: Yes = False,
+    from_file: FromFile = None,
+    to_file: ToFile = None,
+    as_json: Json = False,
 ) -> None:
     """Read what would leave and what it costs, before anything is drawn; then decide."""
-    with agent_of(_open(state), from_file) as agent:
+    with agent_of(_open(state), from_file, to_file, as_json=as_json) as agent:
         begun = agent.ledger.round(round_id)
         if begun is not None:
             out.print(f"Round [bold]{escape(round_id)}[/] is {begun.state.value} here; nothing is left to approve.")

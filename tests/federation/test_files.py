@@ -8,6 +8,7 @@ the sum of what was sent; a step that a second run, a lost answer or a damaged f
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import warnings
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ import pytest
 from member_world import MemberWorld
 from small_federation import ROUND
 from windvane_privacy.couriers import Parcel
+from windvane_privacy.guardian_state import load_guardian
 from windvane_privacy.ledger_schema import State
 from windvane_privacy.parcel_file import (
     Answer,
@@ -231,6 +233,30 @@ def test_a_refusal_is_carried_back_and_shown_by_name(files: Files) -> None:
     assert "RoundClosed" in files.submit("late", code=1)
 
 
+def test_a_stop_is_carried_to_the_log_like_everything_else(files: Files) -> None:
+    files.world.approve()
+    files.bundle("bundle")
+    files.submit("bundle", "commitment")
+    words = ["member", "refuse", ROUND, "--reason", "legal", "--state", str(files.world.folder), "--yes", "--to-file"]
+    files.run(*words, files.path("stop"))
+    assert "taken" in files.receive("stop", "told")
+    (stop,) = [leaf for leaf in files.world.log().leaves if leaf.type == "incident"]
+    assert (stop.fields["what"], stop.fields["note"]) == ("stopped", "legal")
+    assert "RoundBurned" in files.submit("told", code=1)
+
+
+def test_a_guardian_pins_the_coordinator_from_a_bundle(files: Files, tmp_path: Path) -> None:
+    small, state = files.world.small, tmp_path / "guardian"
+    shutil.copytree(small.guardian_folder(3), state)
+    for name in ("federation.json", "policy.toml"):
+        (state / name).unlink()
+    files.bundle("bundle")
+    said = files.run("guardian", "init", "--state", str(state), "--bundle", files.path("bundle"), "--demo", "--yes")
+    assert "is pinned" in said
+    assert load_guardian(state).coordinator == load_guardian(small.guardian_folder(3)).coordinator
+    assert not (state / "address.json").exists()
+
+
 def test_a_carried_file_replaces_only_its_own_kind(files: Files) -> None:
     files.world.approve()
     files.bundle("bundle")
@@ -265,6 +291,7 @@ def test_an_ignored_envelope_is_held_by_file_and_still_taken_by_the_coordinator(
     files.submit("bundle", "commitment")
     files.receive("commitment", "receipt")
     files.submit("receipt", "envelope")  # and nobody carries it
+    assert (files.world.folder / f"unanswered-{ROUND}").read_text() == "2026-10-02"
     words = ["member", "hand-over", ROUND, "--state", str(files.world.folder), "--from-file"]
     files.bundle("same day")
     assert "until 2026-10-04" in files.run(

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import random
 
 import pytest
 from hypothesis import given
@@ -34,6 +36,15 @@ ANSWERS = st.builds(Answer, st.binary(max_size=100)) | st.builds(
 )
 SOME = (Parcel("leaf", "2026-Q3", b'{"a":1}'), Parcel("reveal", "2026-Q3", b"envelope"), Parcel("enrol", "", b"{}"))
 SAID = {derived("one"): Answer(b"receipt"), derived("two"): refused(NotReady("Not yet."))}
+
+
+SOUND = (
+    encode_parcels([Parcel("reveal", "2026-Q3", b"envelope"), Parcel("enrol", "", b"{}")])[:-32],
+    encode_parcels([Parcel("endorse", "2026-Q3", b"{}")])[:-32],
+    encode_answers(SAID)[:-32],
+    encode_answers({})[:-32],
+)
+"""Contents without their hash, to be changed."""
 
 
 def sealed(content: bytes) -> bytes:
@@ -98,6 +109,45 @@ def test_a_forged_change_of_any_byte_is_refused_or_reads_as_what_it_says(data: s
         assert encode_parcels(decode_parcels(raw)) == raw
     except MalformedInput:
         pass
+
+
+def mutated(rng: random.Random) -> bytes:
+    """A sound file with a few changes inside, under the hash that belongs to the changed content."""
+    content = bytearray(rng.choice(SOUND))
+    for _ in range(rng.randint(1, 4)):
+        place, kind = rng.randrange(len(content)), rng.randrange(4)
+        if kind == 0:
+            content[place] = rng.randrange(256)
+        elif kind == 1:
+            del content[place : place + rng.randint(1, 40)]
+        elif kind == 2:
+            content[place:place] = rng.randbytes(rng.randint(1, 40))
+        else:  # lengths and counts are where a parser can be led astray
+            content[place : place + 4] = rng.choice((b"\0\0\0\0", b"\xff\xff\xff\xff", b"\0\0\0\x01", b"\x7f\0\0\0"))
+        content = content or bytearray(MAGIC)
+    return sealed(bytes(content))
+
+
+def fuzz(seed: int, rounds: int) -> int:
+    """How many of so many changed files were refused; whatever is read must be what its bytes say."""
+    rng, refusals = random.Random(seed), 0
+    for _ in range(rounds):
+        raw = mutated(rng)
+        for decode, encode in ((decode_parcels, encode_parcels), (decode_answers, encode_answers)):
+            try:
+                assert encode(decode(raw)) == raw  # type: ignore[operator]  # each pair fits itself
+            except MalformedInput:
+                refusals += 1
+    return refusals
+
+
+def test_changed_files_are_refused_or_read_as_they_are() -> None:
+    assert 20_000 <= fuzz(1, 20_000) < 40_000  # each file is of one kind at most, and some changes leave it sound
+
+
+@pytest.mark.slow
+def test_five_million_changed_files_are_refused_or_read_as_they_are() -> None:
+    assert fuzz(int(os.environ.get("WINDVANE_FUZZ_SEED", "2")), 2_500_000) >= 2_500_000
 
 
 def test_what_is_not_empty_in_the_room_after_an_entry_is_refused() -> None:
