@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from small_federation import ROUND, SmallFederation
 from windvane_privacy.couriers import Parcel
@@ -31,6 +32,7 @@ from windvane_privacy.manifest import Manifest
 from windvane_privacy.parcel_file import Answer, decode_answers, encode_parcels, parcel_id
 from windvane_privacy.roster import Endorsement, SignedRoster
 from windvane_server.carried import LOG, bundle, receive
+from windvane_server.schema import leaves
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +127,8 @@ def test_an_endorsement_that_is_refused_keeps_the_round_key_out(tmp_path: Path) 
     assert first is not None
     assert first.problem == problem_type(RosterError)
     assert second is None
-    assert b"guardian-ready" not in log_of(small)
+    with small.coordinator.store.read() as connection:
+        assert connection.execute(select(leaves.c.kind)).scalars().all() == []
     small.close()
 
 
