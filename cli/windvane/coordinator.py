@@ -249,3 +249,14 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"The file {path.name} cannot be read.") from error
+
+
+def _mount() -> None:
+    """Commands with a module of their own: what is carried by hand."""
+    from windvane.coordinator_files import bundle, receive
+
+    app.command("bundle")(bundle)
+    app.command("receive")(receive)
+
+
+_mount()

@@ -19,6 +19,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from windvane.carried import Bundle, Out, carrying, read_carried
 from windvane.terminal import Json, RoundName, Wait, err, out, patiently, print_json, utc_now
 from windvane_privacy import canonical
 from windvane_privacy.errors import ConfigurationError, LotBeforeClose, NotReady, UnknownManifest
@@ -47,21 +48,29 @@ def init(
         str | None, typer.Option("--coordinator", help="Second run: the coordinator's address, to pin its key.")
     ] = None,
     ca: Annotated[Path | None, typer.Option("--ca", help="Certificates to trust instead of the usual ones.")] = None,
+    bundle: Bundle = None,
     demo: Annotated[bool, typer.Option("--demo", help="Take part in demonstrations.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="The fingerprint was compared by another way.")] = False,
     as_json: Json = False,
 ) -> None:
-    """First run: make the key and the card for the coordinator. Second run, with --coordinator: pin its key."""
-    if coordinator is None:
+    """First run: make the key and the card for the coordinator. Second run, --coordinator or --bundle: pin its key."""
+    if coordinator is None and bundle is None:
         _make_card(state, name, group, as_json=as_json)
     else:
-        _pin(state, coordinator, ca, demo=demo, yes=yes, as_json=as_json)
+        _pin(state, coordinator, ca, bundle, demo=demo, yes=yes, as_json=as_json)
 
 
 @app.command()
-def ready(round_id: RoundName, state: State = HERE, wait: Wait = 0, as_json: Json = False) -> None:
+def ready(
+    round_id: RoundName,
+    state: State = HERE,
+    wait: Wait = 0,
+    bundle: Bundle = None,
+    result: Out = None,
+    as_json: Json = False,
+) -> None:
     """Check and sign the roster; make the round's key and commit to a nonce."""
-    with _session(state) as session:
+    with _session(state, bundle, result, as_json=as_json) as session:
         outcome = patiently(lambda: session.ready(round_id), wait, LATER)
     if as_json:
         members = [member.name for member in outcome.new_members]
@@ -74,10 +83,17 @@ def ready(round_id: RoundName, state: State = HERE, wait: Wait = 0, as_json: Jso
 
 
 @app.command("open")
-def open_(round_id: RoundName, state: State = HERE, wait: Wait = 0, as_json: Json = False) -> None:
+def open_(
+    round_id: RoundName,
+    state: State = HERE,
+    wait: Wait = 0,
+    bundle: Bundle = None,
+    result_file: Out = None,
+    as_json: Json = False,
+) -> None:
     """After the closing: check everything, reveal the nonce, and open this guardian's shares once, as sums."""
     deadline = time.monotonic() + wait
-    with _session(state) as session:
+    with _session(state, bundle, result_file, as_json=as_json) as session:
         nonce = patiently(lambda: session.reveal_nonce(round_id), wait, LATER)
         err.print("The nonce is in the log." if nonce.revealed else "The lot was drawn without this nonce.")
         left = max(0, int(deadline - time.monotonic()))
@@ -88,6 +104,29 @@ def open_(round_id: RoundName, state: State = HERE, wait: Wait = 0, as_json: Jso
         return
     out.print(f"Round [bold]{round_id}[/] is opened for the set {nonce.set_root}.")
     out.print(f"Signed result: {digest}")
+
+
+@app.command()
+def hold(
+    carried: Annotated[Path, typer.Argument(metavar="FILE", help="The envelope that a member handed over.")],
+    state: State = HERE,
+    bundle: Bundle = None,
+    as_json: Json = False,
+) -> None:
+    """Hold a member's envelope that the coordinator ignores: nothing is released for a set without it."""
+    from windvane_privacy.handed_over import read_hand_over
+
+    parcel = read_hand_over(read_carried(carried))
+    with _session(state, bundle) as session:
+        member, held = session.hold(parcel)
+    if as_json:
+        print_json({"round": parcel.round_id, "member": member, "held": held})
+        return
+    if held:
+        out.print(f"Held for [bold]{parcel.round_id}[/]: nothing is released for a set without member {member}.")
+        out.print("Next: give the same file to the coordinator: `windvane coordinator receive FILE`.")
+    else:
+        out.print(f"Nothing to hold: the log shows the envelope of member {member} as accepted.")
 
 
 def _make_card(state: Path, name: str | None, group: str | None, *, as_json: bool) -> None:
@@ -106,15 +145,24 @@ def _make_card(state: Path, name: str | None, group: str | None, *, as_json: boo
     out.print(next_step, markup=False)
 
 
-def _pin(state: Path, address: str, ca: Path | None, *, demo: bool, yes: bool, as_json: bool) -> None:
+def _pin(
+    state: Path, address: str | None, ca: Path | None, bundle: Path | None, *, demo: bool, yes: bool, as_json: bool
+) -> None:
     from windvane_client.https import HttpsCourier
     from windvane_privacy.couriers import Parcel
+    from windvane_privacy.file_courier import FileCourier
     from windvane_privacy.guardian_state import pin_coordinator
     from windvane_privacy.keyfiles import write_secret
+    from windvane_privacy.parcel_file import decode_answers
     from windvane_privacy.signed import decode_federation
 
-    with HttpsCourier(address, ca=ca) as courier:
-        document = courier.exchange(Parcel("federation"))
+    if bundle is not None:
+        document = FileCourier(decode_answers(read_carried(bundle))).exchange(Parcel("federation"))
+    elif address is not None:
+        with HttpsCourier(address, ca=ca) as courier:
+            document = courier.exchange(Parcel("federation"))
+    else:
+        raise ConfigurationError("Pinning needs --coordinator or --bundle.")
     shown = decode_federation(document)
     words = fingerprint_words(bytes.fromhex(shown.coordinator))
     if not yes:
@@ -125,8 +173,9 @@ def _pin(state: Path, address: str, ca: Path | None, *, demo: bool, yes: bool, a
             err.print(f"Guardian {each.index}: {each.name}, {key}", markup=False)
         typer.confirm("Did you compare these words with the coordinator and the guardians?", abort=True, err=True)
     pin_coordinator(state, document, demo=demo)
-    settings = {"address": address, "ca": None if ca is None else str(ca.resolve())}
-    write_secret(state / ADDRESS, canonical.encode(settings))
+    if address is not None:
+        settings = {"address": address, "ca": None if ca is None else str(ca.resolve())}
+        write_secret(state / ADDRESS, canonical.encode(settings))
     if as_json:
         print_json({"coordinator": shown.coordinator, "fingerprint": words})
         return
@@ -135,9 +184,16 @@ def _pin(state: Path, address: str, ca: Path | None, *, demo: bool, yes: bool, a
 
 
 @contextmanager
-def _session(state: Path) -> Iterator[GuardianSession]:
+def _session(
+    state: Path, bundle: Path | None = None, result: Path | None = None, *, as_json: bool = False
+) -> Iterator[GuardianSession]:
+    """A session over https, or with files in the network's place."""
     from windvane_privacy.guardian import GuardianSession
 
+    if bundle is not None or result is not None:
+        with carrying(bundle, result, as_json=as_json) as carried, GuardianSession(state, carried, utc_now) as session:
+            yield session
+        return
     with _courier(state) as courier, GuardianSession(state, courier, utc_now) as session:
         yield session
 

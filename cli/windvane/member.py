@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
+from windvane.carried import FromFile, ToFile, carrying
 from windvane.terminal import Json, RoundName, err, print_json, utc_now
 from windvane_privacy import canonical
 from windvane_privacy.errors import ConfigurationError, NeedsApproval, StateExists, WindvaneError
@@ -159,9 +160,16 @@ def collect(
 
 
 @app.command()
-def approve(round_id: RoundName, state: State = HERE, yes: Yes = False, as_json: Json = False) -> None:
+def approve(
+    round_id: RoundName,
+    state: State = HERE,
+    yes: Yes = False,
+    from_file: FromFile = None,
+    to_file: ToFile = None,
+    as_json: Json = False,
+) -> None:
     """Read what would leave and what it costs, before anything is drawn; then decide."""
-    with agent_of(_open(state)) as agent:
+    with agent_of(_open(state), from_file, to_file, as_json=as_json) as agent:
         begun = agent.ledger.round(round_id)
         if begun is not None:
             out.print(f"Round [bold]{escape(round_id)}[/] is {begun.state.value} here; nothing is left to approve.")
@@ -178,13 +186,16 @@ def submit(
     round_id: Annotated[str | None, typer.Argument(metavar="[ROUND]", help="Default: the approved round.")] = None,
     state: State = HERE,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing; needs approval = auto, or an approval.")] = False,
+    from_file: FromFile = None,
+    to_file: ToFile = None,
     as_json: Json = False,
 ) -> None:
     """Draw once, commit, wait for the receipt, reveal; run again it goes on where it stopped."""
     from windvane.member_pages import drawn_facts, show_drawn
+    from windvane_client.hand_over import note_unanswered
 
     opened = _open(state)
-    with agent_of(opened) as agent:
+    with agent_of(opened, from_file, to_file, as_json=as_json) as agent:
         name = round_id if round_id is not None else _only_round(agent)
         if agent.ledger.round(name) is None and agent.ledger.approval(name) is None:
             if not yes:
@@ -199,6 +210,7 @@ def submit(
         try:
             entry = agent.submit(name)
         finally:
+            note_unanswered(agent, name)
             stored, manifest = agent.ledger.round(name), _manifest(opened, name)
             if stored is not None and manifest is not None and not as_json:
                 show_drawn(out, drawn_facts(stored, manifest))
@@ -298,8 +310,10 @@ def _open(state: Path) -> MemberState:
 
 
 @contextmanager
-def agent_of(state: MemberState) -> Iterator[MemberAgent]:
-    """The agent of a state over https."""
+def agent_of(
+    state: MemberState, from_file: Path | None = None, to_file: Path | None = None, *, as_json: bool = False
+) -> Iterator[MemberAgent]:
+    """The agent of a state over https, or with files in the network's place."""
     import time
 
     from windvane_client.agent import MemberAgent
@@ -307,6 +321,13 @@ def agent_of(state: MemberState) -> Iterator[MemberAgent]:
     from windvane_client.slots import slot_pause
 
     settings = state.settings
+    if from_file is not None or to_file is not None:
+        with (
+            carrying(from_file, to_file, as_json=as_json) as carried,
+            MemberAgent(state, carried, utc_now, warn=_warn) as agent,
+        ):
+            yield agent
+        return
     with (
         HttpsCourier(settings.address, ca=None if settings.ca is None else Path(settings.ca)) as courier,
         MemberAgent(state, courier, utc_now, warn=_warn, pause=slot_pause(utc_now, time.sleep)) as agent,
@@ -365,6 +386,7 @@ def _mount() -> None:
     """Commands with modules of their own: `preview` needs no set-up, `notice` and `forget` are about people."""
     from windvane.member_budget import budget
     from windvane.member_collector import collector_key
+    from windvane.member_files import hand_over
     from windvane.member_ledger import app as ledger
     from windvane.member_people import forget, notice
     from windvane.member_policy import app as policy
@@ -374,6 +396,7 @@ def _mount() -> None:
     app.command("budget")(budget)
     app.add_typer(ledger, name="ledger")
     app.add_typer(policy, name="policy")
+    app.command("hand-over")(hand_over)
     app.command("refuse")(refuse)
     app.command("rehearse")(rehearse)
     app.command("collector-key")(collector_key)

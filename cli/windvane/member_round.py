@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from windvane.carried import FromFile, ToFile
 from windvane.terminal import Json, RoundName, err, print_json, utc_now
 from windvane_privacy.errors import NotReady, NumbersGone, UnknownManifest
 from windvane_privacy.ledger_schema import StopReason
@@ -31,13 +32,15 @@ def refuse(
     ],
     state: State = HERE,
     yes: Annotated[bool, typer.Option("--yes", help="Answer yes to the question of this command.")] = False,
+    from_file: FromFile = None,
+    to_file: ToFile = None,
 ) -> None:
     """Stop a round for your organisation, for good: nothing is drawn, or nothing more is sent and it stays charged."""
     from windvane.member import agent_of
     from windvane_client.state import MemberState
 
     opened = MemberState.open(state)
-    with agent_of(opened) as agent:
+    with agent_of(opened, from_file, to_file) as agent:
         drawn = agent.ledger.round(round_id)
         if drawn is not None:
             err.print("This round is drawn. It stays charged, and the log will show that you stopped and why.")

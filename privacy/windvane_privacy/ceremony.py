@@ -84,7 +84,7 @@ def closed_set(leaves: Sequence[Leaf], manifest: Manifest, roster: Roster) -> Cl
                 raise SetMismatch("A member was accepted twice.")
             if member not in keys:
                 raise UnknownMember
-            _check_commitment(first.get(member), leaf.fields["hash"], agreed, last_day)
+            check_commitment(first.get(member), leaf.fields["hash"], agreed, last_day)
             accepted[member] = leaf.fields["hash"]
     rows = tuple(sorted(accepted.items()))
     root = lot.set_root(rows)
@@ -178,7 +178,13 @@ def check_floors(manifest: Manifest, accepted: int) -> None:
         raise RoundNotOpened("Too few organisations.")
 
 
-def _check_commitment(first: Leaf | None, accepted: str, agreed: str, last_day: date) -> None:
+def check_commitment(first: Leaf | None, accepted: str, agreed: str, last_day: date) -> None:
+    """Refuse an envelope's hash that is not a member's first commitment (`first`) to the agreement `agreed`, in time.
+
+    Raises:
+        NotCommitted: there is none, it is to another agreement, or it came after `last_day`.
+        CommitMismatch: it is another hash.
+    """
     if first is None or first.fields["manifest"] != agreed:
         raise NotCommitted
     if date.fromisoformat(first.fields["day"]) > last_day:

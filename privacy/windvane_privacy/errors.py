@@ -580,6 +580,13 @@ class LotMismatch(LotError):
     """The cohorts are not the ones that the nonces give."""
 
 
+class MemberOmitted(LotError):
+    """The set was closed without a member whose committed envelope this guardian holds."""
+
+    advice = "Open nothing and tell the other guardians; `windvane coordinator abort` ends a round that stays so."
+    status = 409
+
+
 class OpeningError(WindvaneError):
     """The guardian refuses to open this round."""
 

@@ -9,7 +9,8 @@ Rules kept here:
 * shares are summed per cohort and only sums leave; a single member's share is never written or sent;
 * a round is opened once: the signed result is on the disk before it leaves, a second call sends the same bytes, and
   another set is refused (`AlreadyOpened`);
-* every step may be repeated after a crash; what left is sent again unchanged.
+* every step may be repeated after a crash; what left is sent again unchanged;
+* while a member's committed envelope is held here, nothing is released for a set without it.
 
 One envelope that does not hold up stops this guardian's opening with the reason: nobody is left out in silence, because
 two guardians that open two sets which differ in one member would reveal that member. A result holds sums of shares;
@@ -55,6 +56,8 @@ from windvane_privacy.errors import (
 )
 from windvane_privacy.guardian_ledger import GuardianLedger, GuardianRound
 from windvane_privacy.guardian_state import GuardianState, load_guardian
+from windvane_privacy.handed_over import check_handed_over, is_accepted
+from windvane_privacy.holding import check_nobody_left_out
 from windvane_privacy.identity import check_public
 from windvane_privacy.log import (
     Head,
@@ -188,6 +191,26 @@ class GuardianSession:
 
     # --- closing week ---
 
+    def hold(self, parcel: Parcel) -> tuple[int, bool]:
+        """Hold an envelope that its member handed over because the coordinator ignores it. Returns the member's number
+        and whether it is held: what the log shows as accepted is not, and need not be.
+
+        Raises:
+            NotReady: this guardian is not part of the round.
+            AlreadyOpened: it has opened the round; nothing can be held back any more.
+            EnvelopeError, ShareError, MalformedEnvelope, UnknownMember, RoundNotOpened: see `check_handed_over`.
+        """
+        row = self._row(parcel.round_id)
+        view = self._look(parcel.round_id, row)
+        key = self._state.round_key(parcel.round_id)
+        found = check_handed_over(parcel.body, view.manifest, view.roster, view.leaves, self._state.index, key)
+        if is_accepted(found, view.manifest, view.leaves):
+            return found.member, False
+        if row.state == "opened":
+            raise AlreadyOpened("The envelope came too late to hold anything back.")
+        self._ledger.hold(parcel.round_id, found.member, found.commit_hash, parcel.body)
+        return found.member, True
+
     def reveal_nonce(self, round_id: str) -> NonceOutcome:
         """Verify the round up to its closing, then put the nonce in the log, bound to the closed set.
 
@@ -195,6 +218,7 @@ class GuardianSession:
             LotBeforeClose: the closed set is not in the log yet, or the submission window is still open.
             PolicyRefusal, ManifestError, RosterError, LogError, EnvelopeError, SetMismatch: see `agreement.py`,
                 `ceremony.py`.
+            MemberOmitted: a held envelope is not in the closed set; the nonce stays secret.
             RoundNotOpened: too few members; the nonce stays secret.
             EntryConflict: the log holds another nonce of this guardian that it did not send, and no lot.
         """
@@ -205,6 +229,7 @@ class GuardianSession:
             raise LotBeforeClose("The submission window is still open.")
         self._check_bound(row, closed, None)
         check_not_stopped(view.leaves, view.manifest)
+        self._check_held(round_id, closed)
         check_floors(view.manifest, len(closed.accepted))
         if row.nonce_leaf is None:
             drawn = first_of(view.leaves, "lot", round_id, public=self._state.coordinator)
@@ -237,6 +262,7 @@ class GuardianSession:
             LotMismatch, NonceMismatch, RoundNotOpened: see `ceremony.py`.
             EnvelopeError, ShareError, MalformedEnvelope: a member's envelope is not what the log says or does not open.
             AlreadyOpened: this round was opened before, for another set or other cohorts.
+            MemberOmitted: a held envelope is not in the closed set.
         """
         row = self._row(round_id)
         view = self._look(round_id, row)
@@ -246,6 +272,7 @@ class GuardianSession:
         self._check_bound(row, closed, lot.cohorts_sha256(cohorts))
         if row.result is None:
             check_not_stopped(view.leaves, view.manifest)
+            self._check_held(round_id, closed)
             result = self._sum(round_id, view, closed, cohorts, progress)
             digest = canonical.sha256_hex(result)
             fields = {"guardian": self._state.index, "result": digest, "set_root": closed.set_root}
@@ -341,6 +368,10 @@ class GuardianSession:
             raise SetMismatch("The nonce was revealed for another set.")
         if cohorts is not None and row.cohorts_sha256 is not None and row.cohorts_sha256 != cohorts:
             raise AlreadyOpened
+
+    def _check_held(self, round_id: str, closed: ClosedSet) -> None:
+        day = self._clock().date().isoformat()
+        check_nobody_left_out(self._ledger, round_id, closed, self._courier, self._state.identity, day)
 
     # --- small steps ---
 

@@ -6,6 +6,7 @@ Rules kept here:
 * `ready -> nonce -> opened` (or `ready -> opened` for a guardian that was away at the lot), never back, never deleted;
 * what was written once is never changed: a retry sends the same bytes;
 * the opened result is on the disk before its first byte leaves;
+* an envelope that a member handed over is kept as it came, and is neither changed nor deleted;
 * a row has no printable form: neither its nonce nor its result can reach a log by accident;
 * a damaged file is refused altogether: unlike a member, a guardian reads nothing from it.
 """
@@ -23,7 +24,21 @@ from typing import Self
 from windvane_privacy.errors import IllegalTransition, LedgerDamaged, LedgerError
 from windvane_privacy.sqlite_file import FileKind, SqliteFile, create_file, roll_back
 
-FILE = FileKind("guardian.db", application_id=0x57564731, format=1)  # "WVG1"
+_HELD = (
+    """CREATE TABLE held(
+  round_id TEXT NOT NULL REFERENCES round(round_id), member INTEGER NOT NULL,
+  hash TEXT NOT NULL, envelope BLOB NOT NULL, PRIMARY KEY(round_id, member)
+) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE omission(
+  round_id TEXT PRIMARY KEY REFERENCES round(round_id), leaf BLOB NOT NULL
+) STRICT, WITHOUT ROWID""",
+    *(
+        f"CREATE TRIGGER {table}_{verb.lower()} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'written once'); END"
+        for table in ("held", "omission")
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
+FILE = FileKind("guardian.db", application_id=0x57564731, format=2, upgrades={1: _HELD})  # "WVG1"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -67,6 +82,11 @@ class GuardianLedger:
         if self._file.damage is not None:
             self._file.close()
             raise LedgerDamaged(self._file.damage)
+        try:
+            self._file.upgrade()
+        except BaseException:
+            self._file.close()
+            raise
         self._connection = self._file.connection
 
     @classmethod
@@ -146,6 +166,34 @@ class GuardianLedger:
             raise IllegalTransition
         self._update(round_id, None, **{column: receipt})
 
+    # --- what members handed over ---
+
+    def hold(self, round_id: str, member: int, commit_hash: str, envelope: bytes) -> None:
+        """Keep a handed-over envelope; the same one again changes nothing.
+
+        Raises:
+            IllegalTransition: the round has not begun here, or another envelope of this member is held.
+        """
+        if (member, commit_hash) in self.held(round_id):
+            return
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO held VALUES (?, ?, ?, ?)", (round_id, member, commit_hash, envelope))
+
+    def held(self, round_id: str) -> list[tuple[int, str]]:
+        """Member number and commit hash of every envelope that is held for a round."""
+        rows = self._file.rows("SELECT member, hash FROM held WHERE round_id = ? ORDER BY member", (round_id,))
+        return [(int(row[0]), str(row[1])) for row in rows]
+
+    def omission(self, round_id: str) -> bytes | None:
+        """The entry that says that members were left out of a round, if there is one."""
+        row = self._file.row("SELECT leaf FROM omission WHERE round_id = ?", (round_id,))
+        return None if row is None else bytes(row[0])
+
+    def keep_omission(self, round_id: str, leaf: bytes) -> None:
+        """Keep that entry, so that the same bytes are sent each time."""
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO omission VALUES (?, ?)", (round_id, leaf))
+
     # --- what was seen last ---
 
     def recall(self, key: str) -> bytes | None:
@@ -217,3 +265,4 @@ CREATE TRIGGER round_frozen BEFORE UPDATE ON round
     OR {" OR ".join(f"(OLD.{name} IS NOT NULL AND NEW.{name} IS NOT OLD.{name})" for name in _ONCE)}
   BEGIN SELECT RAISE(ABORT, 'written once'); END;
 """
+_SCHEMA += "".join(f"{statement};\n" for statement in _HELD)

@@ -41,6 +41,7 @@ from windvane_privacy.errors import (
     UnknownMember,
     WindowNotOpen,
 )
+from windvane_privacy.handed_over import OMITTED
 from windvane_privacy.identity import KEY_ED25519, key_id
 from windvane_privacy.leaf import STOPPED
 from windvane_privacy.ledger_schema import StopReason
@@ -83,7 +84,7 @@ class Inbox(Part):
         }
         self._entries: dict[str, Callable[[Leaf], bytes]] = {
             "commitment": self._commitment,
-            "incident": self._stopped,
+            "incident": lambda leaf: (guardians.omitted if leaf.fields["what"] == OMITTED else self._stopped)(leaf),
             "guardian-ready": guardians.ready,
             "nonce": guardians.nonce,
             "opened": guardians.opened,

@@ -12,6 +12,7 @@ Source: docs/protocol.md (guardians).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlalchemy import Connection, select
@@ -29,6 +30,7 @@ from windvane_privacy.errors import (
     SetMismatch,
     UnknownGuardian,
 )
+from windvane_privacy.handed_over import OMITTED
 from windvane_privacy.identity import KEY_ED25519, KEY_KEM, key_id
 from windvane_privacy.log import Leaf, verify_leaf
 from windvane_privacy.roster import Endorsement, RosterGuardian, SignedRoster, verify_roster
@@ -44,6 +46,8 @@ from windvane_server.agreed import (
 from windvane_server.desk import Desk, Part
 from windvane_server.entries import Entry, slot
 from windvane_server.schema import endorsements, envelopes, results, rounds
+
+_NUMBERS = re.compile(r"[1-9][0-9]{0,9}(?:,[1-9][0-9]{0,9}){0,99}")
 
 
 class GuardianInbox(Part):
@@ -117,6 +121,20 @@ class GuardianInbox(Part):
             self._once(leaf, frozenset({"lot", "tallied", "disputed", "published"}), "The round has no lot.")
         )
 
+    def omitted(self, leaf: Leaf) -> bytes:
+        """A guardian says that the set was closed without members whose envelopes it holds; nothing else changes."""
+        if not _NUMBERS.fullmatch(leaf.fields["note"]):
+            raise MalformedLeaf("A guardian lists the numbers of the members that were left out.")
+        guardian = next((g for g in self._federation.guardians if _key_id(g) == leaf.key_id), None)
+        if guardian is None:
+            raise UnknownGuardian
+        verify_leaf(leaf, bytes.fromhex(guardian.identity))
+        place = slot(OMITTED, leaf.round, guardian.index)
+        with self._store.write() as connection:
+            check_closed(connection, leaf.round)
+            known = self._chain.find(connection, place) or self._chain.append(connection, leaf.raw, place)
+        return self._chain.receipt(known)
+
     def result(self, parcel: Parcel) -> bytes:
         """A guardian's signed sums of shares."""
         with self._store.read() as connection:
@@ -187,3 +205,7 @@ class GuardianInbox(Part):
         root = connection.execute(select(rounds.c.set_root).where(rounds.c.round == leaf.round)).scalar()
         if root != leaf.fields["set_root"]:
             raise SetMismatch
+
+
+def _key_id(guardian: RosterGuardian) -> str:
+    return key_id(KEY_ED25519, bytes.fromhex(guardian.identity))

@@ -142,7 +142,7 @@ def test_a_damaged_file_is_refused(folder: Path) -> None:
 
 def test_another_format_is_refused(folder: Path) -> None:
     connection = sqlite3.connect(folder / FILE.name)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute(f"PRAGMA user_version = {FILE.format + 1}")
     connection.close()
     with pytest.raises(LedgerFormat):
         GuardianLedger(folder)
