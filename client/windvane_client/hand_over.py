@@ -3,8 +3,8 @@
 
 Rules kept here:
 * nothing is drawn or changed: what is handed over are the bytes that the coordinator was to get;
-* first the coordinator has its time: two days of the log from the first log after the reveal that lacked the entry;
-* the day is kept once and never moved; it decides nothing but how long a person is asked to wait.
+* first the coordinator has its time: 48 hours of the log from the first log after the reveal that lacked the entry;
+* the time is kept once and never moved; it decides nothing but how long a person is asked to wait.
 
 Two guardians, because the round goes on without one.
 
@@ -13,7 +13,7 @@ Source: docs/protocol.md (an envelope that is ignored).
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 from windvane_client.agent import MemberAgent
@@ -25,19 +25,18 @@ from windvane_privacy.leaf import is_aborted
 from windvane_privacy.ledger_schema import RoundEntry, State
 from windvane_privacy.log import read_leaf
 
-WAIT = timedelta(days=2)
-"""48 hours, counted in the log's days."""
+WAIT = 48 * 3600
+"""Seconds by the log's clock, which is its witnesses'."""
 
 
 def note_unanswered(agent: MemberAgent, round_id: str) -> None:
-    """Keep the day of the newest log that was seen, if the round is revealed and not ended; the first day stays."""
+    """Keep the time of the newest log that was seen, if the round is revealed and not ended; the first one stays."""
     entry, seen = agent.ledger.round(round_id), agent.ledger.last_head
     if entry is None or entry.state is not State.REVEALED or seen is None:
         return
-    policy = agent.state.policy
-    head = log.verify_head(seen, bytes.fromhex(policy.coordinator), policy.log_origin)
+    head = log.read_head(seen, agent.state.log_policy(agent.state.policy))
     try:
-        write_secret(_path(agent, round_id), head.day.encode())
+        write_secret(_path(agent, round_id), str(head.time).encode())
     except StateExists:
         pass
 
@@ -64,8 +63,9 @@ def hand_over(agent: MemberAgent, round_id: str) -> bytes:
         raise IllegalTransition("The coordinator stopped the round.")
     note_unanswered(agent, round_id)
     over = _since(_path(agent, round_id)) + WAIT
-    if date.fromisoformat(scan.head.day) < over:
-        raise NotReady(f"The coordinator has its time until {over.isoformat()} by the log's days.")
+    if scan.head.time < over:
+        moment = datetime.fromtimestamp(over, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        raise NotReady(f"The coordinator has its time until {moment} by the log's clock.")
     return agent.ledger.reveal(round_id)
 
 
@@ -75,11 +75,11 @@ def _member(entry: RoundEntry) -> int:
     return int(read_leaf(entry.commitment_leaf).fields["member"])
 
 
-def _since(path: Path) -> date:
+def _since(path: Path) -> int:
     try:
-        return date.fromisoformat(read_secret(path).decode("ascii"))
+        return int(read_secret(path).decode("ascii"))
     except ValueError:
-        raise ConfigurationError(f"The file {path.name} does not hold a day.") from None
+        raise ConfigurationError(f"The file {path.name} does not hold a time.") from None
 
 
 def _path(agent: MemberAgent, round_id: str) -> Path:

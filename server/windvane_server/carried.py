@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from windvane_privacy import canonical
 from windvane_privacy.couriers import ROUTES, Parcel
 from windvane_privacy.errors import (
     BodyTooLarge,
@@ -34,7 +33,7 @@ from windvane_server.coordinator import Coordinator
 from windvane_server.http_limits import limit_of
 from windvane_server.schema import leaves, results, rounds
 
-LOG = Parcel("leaves", "", canonical.encode({"start": 0}))
+LOG = Parcel("leaves")
 """The question for the whole log, in the very bytes that members and guardians ask it with."""
 GUARDIANS_ENTRIES = frozenset({"guardian-ready", "nonce", "opened"})
 _OWN = (ConfigurationError, LedgerError, StateNotWritten)

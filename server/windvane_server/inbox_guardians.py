@@ -132,8 +132,8 @@ class GuardianInbox(Part):
         place = slot(OMITTED, leaf.round, guardian.index)
         with self._store.write() as connection:
             check_closed(connection, leaf.round)
-            known = self._chain.find(connection, place) or self._chain.append(connection, leaf.raw, place)
-        return self._chain.receipt(known)
+            known = self._log.find(connection, place) or self._log.append(connection, leaf.raw, place)
+        return self._receipt(known)
 
     def result(self, parcel: Parcel) -> bytes:
         """A guardian's signed sums of shares."""
