@@ -48,7 +48,8 @@ JOBS: dict[str, tuple[str, list[str], list[list[str]]]] = {
         [["coverage", "run", "-m", "pytest", "-m", "not slow", "-q", *CORE_TESTS], ["coverage", "report"]],
     ),
     "slow": ("the long suites", EVERYTHING, [["pytest", "-m", "slow", "-q", "-p", "no:randomly", "--timeout", "1800"]]),
-    "bench": ("the benchmarks", EVERYTHING, [["python", "benchmarks/readers.py"]]),
+    "bench": ("the benchmarks of the readers", EVERYTHING, [["python", "benchmarks/readers.py"]]),
+    "bench-sums": ("the benchmark of sealed sums", EVERYTHING, [["python", "benchmarks/sums.py"]]),
     "docs": ("the tests of the documentation", EVERYTHING, [["pytest", "-q", "tests/house"]]),
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders docs/errors.md, commands.md, feasibility.md, threats.md, sources/refused.md after a change: run it."""
+"""Renders the pages of docs/ that come from code or kept results (PAGES) after a change: run it."""
 
 from __future__ import annotations
 
@@ -144,12 +144,22 @@ def threats() -> str:
     return threats_page()
 
 
+def costs() -> str:
+    """What sealed shares cost, from the kept results."""
+    try:
+        from house.render_costs import costs_page
+    except ImportError:
+        from render_costs import costs_page  # type: ignore[no-redef]
+    return costs_page()
+
+
 PAGES = {
     "errors.md": errors_page,
     "commands.md": commands_page,
     "sources/refused.md": refused_page,
     "feasibility.md": feasibility_page,
     "threats.md": threats,
+    "costs.md": costs,
 }
 
 if __name__ == "__main__":
