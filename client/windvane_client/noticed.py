@@ -19,6 +19,8 @@ from windvane_client.events import MAIN, AnyEvent, Call, Prompt, Vote
 from windvane_privacy.catalogue import OTHER, SPECIAL_FAMILIES
 
 _MAX_SESSIONS: Final = 65_536
+_MAX_ALIKE: Final = 1024
+_PROMPTS_AND_VOTES: Final = frozenset({Prompt, Vote})
 
 
 @dataclass(slots=True)
@@ -60,42 +62,64 @@ class Noticed:
     """Calls by session id of a gateway, which may make one up for every call."""
 
     def watch(self, events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
-        """The same events, noticed on the way."""
+        """The same events, noticed on the way; all of them are, once the last one is given."""
+        # Events of one conversation are alike in what is noticed: they are counted first, and looked at once.
+        alike: dict[tuple[object, ...], list[int]] = {}
+        first: list[AnyEvent] = []
         for event in events:
-            kind = type(event)
-            if kind is Call or kind is Prompt or kind is Vote:
+            if isinstance(event, Call):
+                about = (
+                    event.conv, event.person, event.served, event.mode, event.thread, event.source, event.recorder,
+                    event.reader,
+                )  # fmt: skip
+                times = alike.get(about)
+                if times is None:
+                    if len(alike) >= _MAX_ALIKE:
+                        self._see_all(first, alike)
+                    alike[about] = [1]
+                    first.append(event)
+                else:
+                    times[0] += 1
+            elif type(event) in _PROMPTS_AND_VOTES:
                 self.see(event)
             yield event
+        self._see_all(first, alike)
 
-    def see(self, event: AnyEvent) -> None:
-        """Notice one event."""
+    def _see_all(self, first: list[AnyEvent], alike: dict[tuple[object, ...], list[int]]) -> None:
+        for event, (times,) in zip(first, alike.values(), strict=True):
+            self.see(event, times)
+        first.clear()
+        alike.clear()
+
+    def see(self, event: AnyEvent, times: int = 1) -> None:
+        """Notice one event, or so many that are alike."""
         if event.person is None:
-            self.nobody += 1
+            self.nobody += times
         else:
             self.people.add(event.person)
         if isinstance(event, Call):
-            self._call(event)
+            self._call(event, times)
         elif isinstance(event, Prompt) and event.thread == MAIN:
-            self.prompts[event.source, event.mode] += 1
+            self.prompts[event.source, event.mode] += times
         elif isinstance(event, Vote):
-            self.votes[event.source, event.kind_hint not in (None, OTHER)] += 1
+            self.votes[event.source, event.kind_hint not in (None, OTHER)] += times
 
-    def _call(self, event: Call) -> None:
+    def _call(self, event: Call, times: int) -> None:
         source, entry = event.source, capability(event.source, event.recorder)
-        self.calls[source] += 1
-        self.no_attempts[source] += entry.infra and event.reader.endswith(NO_ATTEMPTS)
+        self.calls[source] += times
+        self.no_attempts[source] += times if entry.infra and event.reader.endswith(NO_ATTEMPTS) else 0
         if event.served in SPECIAL_FAMILIES:
-            self.unlisted[source] += 1
+            self.unlisted[source] += times
         elif event.thread == MAIN:
             self.families.add(event.served)
         if not entry.prompts:
-            self.prompts[source, event.mode] += 1
+            self.prompts[source, event.mode] += times
         if event.conv is None:
-            self.loose[source] += 1
+            self.loose[source] += times
         elif not entry.prompts:
             known = self.sessions[source]
             if event.conv in known or len(known) < _MAX_SESSIONS:
-                known[event.conv] = known.get(event.conv, 0) + 1
+                known[event.conv] = known.get(event.conv, 0) + times
 
     def told(self) -> Told:
         """What was noticed, in plain values."""
