@@ -182,7 +182,7 @@ class EventStore:
     def add_copies(self, copies: Sequence[Copy]) -> int:
         """Append what `copy_of` gives of events, inside a transaction; the number added."""
         if copies:
-            # Python's sqlite3 looks for an adapter of each `bytes`, in vain and for half of the time, not of a `bytearray`.
+            # For each `bytes`, sqlite3 looks in vain for an adapter: half of the time. For a `bytearray` it does not.
             blob = bytearray
             rows = [
                 (blob(person), kind, blob(key), blob(conv), ts, seq, blob(body))
