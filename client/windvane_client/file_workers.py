@@ -3,8 +3,9 @@
 
 Rules kept here:
 * what comes back is what one process would give, file by file, in the same order: the store cannot tell the difference;
-* little is read by this process itself, where starting others would cost more than it saves;
-* what is held back, because an earlier file is still being read, is bounded: a worker too far ahead waits;
+* this process reads too, whenever a worker still has the file whose turn it is; where there is little to read, it reads
+  alone: starting others would cost more than it saves;
+* what is held back, because an earlier file is still being read, is bounded: whoever is too far ahead waits;
 * a worker that dies loses the file that it was reading, which counts as unreadable, and no other;
 * workers get two pipes each, no socket, and end with this process.
 """
@@ -29,7 +30,7 @@ from windvane_client.file_reading import Batch, Done, FileRead, OwnFile, Reading
 from windvane_client.file_worker import COPIES, DONE, LENGTH, READY, batch_of, done_of, few_collections, message_of
 
 WORTH_BYTES: Final = 60_000_000
-"""Less than this is read by this process alone: it takes half a second, and starting a worker a quarter."""
+"""Less than this is read by this process alone: it takes a second, and starting a worker a fifth."""
 _TELEMETRY: Final = 10
 """A byte of telemetry is as much work as so many bytes of a transcript."""
 MOST: Final = 8
