@@ -23,7 +23,7 @@ from rich.console import Console
 from windvane.terminal import print_json
 
 if TYPE_CHECKING:
-    from windvane_client.attention import Noticed
+    from windvane_client.noticed import Noticed
     from windvane_client.preview import Progress, Sample
     from windvane_client.preview_own import Own
     from windvane_client.preview_setup import Setup
@@ -65,7 +65,7 @@ def preview(
 ) -> None:
     """Look at your own logs: what is read, what it would count for, how it would be bounded and noised."""
     from windvane_client import preview as reading
-    from windvane_client.attention import Noticed
+    from windvane_client.noticed import Noticed
     from windvane_client.store import EventStore
 
     if drawn is not None or after is not None:

@@ -18,8 +18,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from windvane_client.attention import Noticed, mass_move, warnings_of
+from windvane_client.attention import mass_move, warnings_of
 from windvane_client.coverage import COUNTED, NO_ROWS, OUTCOMES, TOO_FEW, Coverage
+from windvane_client.noticed import Noticed
 
 LATEST_WEEKS = 8
 NAMES = {

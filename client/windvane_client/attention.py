@@ -10,16 +10,15 @@ Rules kept here:
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from windvane_client.capabilities import NAMES_NO_MODE, NO_ATTEMPTS, capability
+from windvane_client.capabilities import NAMES_NO_MODE, capability
 from windvane_client.constants import DAY
 from windvane_client.coverage import LEAST_PEOPLE
-from windvane_client.events import MAIN, AnyEvent, Call, Prompt, Vote
-from windvane_privacy.catalogue import OTHER, SPECIAL_FAMILIES
+from windvane_client.noticed import Noticed
+from windvane_privacy.catalogue import OTHER
 
 WORTH_SAYING: Final = 0.05
 """Smaller shares of calls give no warning."""
@@ -28,7 +27,6 @@ LEAST_ROWS: Final = 20
 """Fewer calls, prompts or votes of one run of collecting say nothing about a log."""
 MASS_MOVE_DAYS: Final = 7
 MASS_MOVE_PEOPLE: Final = 3
-_MAX_SESSIONS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,115 +42,6 @@ class Warn:
     def text(self) -> str:
         """All three as one paragraph."""
         return f"{self.what} {self.why} {self.do}"
-
-
-@dataclass(slots=True)
-class Told:
-    """`Noticed` of one file in plain values, for the process that asked for it."""
-
-    counts: list[tuple[str, str, int]] = field(default_factory=list)
-    """(name of a counter of calls, source, calls)."""
-    prompts: list[tuple[str, str, int]] = field(default_factory=list)
-    votes: list[tuple[str, bool, int]] = field(default_factory=list)
-    families: list[str] = field(default_factory=list)
-    people: list[bytes] = field(default_factory=list)
-    nobody: int = 0
-    sessions: list[tuple[str, bytes, int]] = field(default_factory=list)
-
-
-_OF_CALLS: Final = ("calls", "loose", "unlisted", "no_attempts")
-
-
-@dataclass(slots=True)
-class Noticed:
-    """What reading noticed, by source. `people`: who was seen; `nobody`: events of nobody that people.toml names."""
-
-    calls: Counter[str] = field(default_factory=Counter)
-    loose: Counter[str] = field(default_factory=Counter)
-    """Calls without a session id."""
-    unlisted: Counter[str] = field(default_factory=Counter)
-    """Calls whose model the list does not know."""
-    no_attempts: Counter[str] = field(default_factory=Counter)
-    """Calls from logs that write no retries although the program could."""
-    prompts: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Prompts by (source, mode); of a gateway, which sees none, its calls."""
-    votes: Counter[tuple[str, bool]] = field(default_factory=Counter)
-    """Votes by (source, whether a rule or tag named a kind of work)."""
-    families: set[str] = field(default_factory=set)
-    people: set[bytes] = field(default_factory=set)
-    nobody: int = 0
-    sessions: dict[str, dict[bytes, int]] = field(default_factory=lambda: defaultdict(dict))
-    """Calls by session id of a gateway, which may make one up for every call."""
-
-    def watch(self, events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
-        """The same events, noticed on the way."""
-        for event in events:
-            kind = type(event)
-            if kind is Call or kind is Prompt or kind is Vote:
-                self.see(event)
-            yield event
-
-    def see(self, event: AnyEvent) -> None:
-        """Notice one event."""
-        if event.person is None:
-            self.nobody += 1
-        else:
-            self.people.add(event.person)
-        if isinstance(event, Call):
-            self._call(event)
-        elif isinstance(event, Prompt) and event.thread == MAIN:
-            self.prompts[event.source, event.mode] += 1
-        elif isinstance(event, Vote):
-            self.votes[event.source, event.kind_hint not in (None, OTHER)] += 1
-
-    def _call(self, event: Call) -> None:
-        source, entry = event.source, capability(event.source, event.recorder)
-        self.calls[source] += 1
-        self.no_attempts[source] += entry.infra and event.reader.endswith(NO_ATTEMPTS)
-        if event.served in SPECIAL_FAMILIES:
-            self.unlisted[source] += 1
-        elif event.thread == MAIN:
-            self.families.add(event.served)
-        if not entry.prompts:
-            self.prompts[source, event.mode] += 1
-        if event.conv is None:
-            self.loose[source] += 1
-        elif not entry.prompts:
-            known = self.sessions[source]
-            if event.conv in known or len(known) < _MAX_SESSIONS:
-                known[event.conv] = known.get(event.conv, 0) + 1
-
-    def told(self) -> Told:
-        """What was noticed, in plain values."""
-        return Told(
-            [(name, source, n) for name in _OF_CALLS for source, n in getattr(self, name).items()],
-            [(source, mode, n) for (source, mode), n in self.prompts.items()],
-            [(source, named, n) for (source, named), n in self.votes.items()],
-            sorted(self.families),
-            sorted(self.people),
-            self.nobody,
-            [(source, conv, n) for source, known in self.sessions.items() for conv, n in known.items()],
-        )
-
-    def absorb(self, told: Told) -> None:
-        """Add what another file told."""
-        for name, source, n in told.counts:
-            getattr(self, name)[source] += n
-        for source, mode, n in told.prompts:
-            self.prompts[source, mode] += n
-        for source, named, n in told.votes:
-            self.votes[source, named] += n
-        self.families.update(told.families)
-        self.people.update(told.people)
-        self.nobody += told.nobody
-        for source, conv, n in told.sessions:
-            known = self.sessions[source]
-            if conv in known or len(known) < _MAX_SESSIONS:
-                known[conv] = known.get(conv, 0) + n
-
-    def without_session(self, source: str) -> int:
-        """Calls that no session id joins to another one."""
-        return self.loose[source] + sum(n == 1 for n in self.sessions.get(source, {}).values())
 
 
 def warnings_of(noticed: Noticed, *, numbers: bool) -> list[Warn]:

@@ -21,12 +21,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from windvane_client.attention import Noticed
 from windvane_client.events import Rows
 from windvane_client.file_reading import FileRead, Reading, Task, Unread
 from windvane_client.file_workers import read_files
 from windvane_client.ids import FirstStepIds
 from windvane_client.merge import Copy
+from windvane_client.noticed import Noticed
 from windvane_client.readers.mapping_file import beside
 from windvane_client.store import Cursor
 

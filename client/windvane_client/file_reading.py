@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from windvane_client.attention import Noticed, Told
 from windvane_client.events import Gap, Rows
 from windvane_client.ids import FirstStepIds, ids_of
 from windvane_client.merge import KIND_NUMBER, Copy, copy_of, unpack
+from windvane_client.noticed import Noticed, Told
 from windvane_client.people import People
 from windvane_client.readers import ReadContext, SampleFacts, context_for, reader
 from windvane_client.readers.files import open_log
@@ -143,7 +143,7 @@ class OwnFile:
             raise Unread
         return self._done
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Generator[Batch, None, None]:
         task, retired = self._task, self._reading.settings.retired
         gaps: dict[str, int] = {}
         noticed = Noticed()

@@ -3,8 +3,9 @@
 
 Rules kept here:
 * what comes back is what one process would give, file by file, in the same order: the store cannot tell the difference;
-* little is read by this process itself, where starting others would cost more than it saves;
-* what is held back, because an earlier file is still being read, is bounded: a worker too far ahead waits;
+* this process reads too, whenever a worker still has the file whose turn it is; where there is little to read, it reads
+  alone: starting others would cost more than it saves;
+* what is held back, because an earlier file is still being read, is bounded: whoever is too far ahead waits;
 * a worker that dies loses the file that it was reading, which counts as unreadable, and no other;
 * workers get two pipes each, no socket, and end with this process.
 """
@@ -26,18 +27,22 @@ from typing import Final
 import windvane_client
 import windvane_privacy
 from windvane_client.file_reading import Batch, Done, FileRead, OwnFile, Reading, Task, Unread
-from windvane_client.file_worker import COPIES, DONE, LENGTH, READY, batch_of, done_of, message_of
+from windvane_client.file_worker import COPIES, DONE, LENGTH, READY, batch_of, done_of, few_collections, message_of
 
 WORTH_BYTES: Final = 60_000_000
-"""Less than this is read by this process alone: it takes half a second, and starting a worker a quarter."""
+"""Less than this is read by this process alone: it takes a second, and starting a worker a fifth."""
 _TELEMETRY: Final = 10
 """A byte of telemetry is as much work as so many bytes of a transcript."""
 MOST: Final = 8
-AHEAD: Final = 3
-"""Tasks that a worker has at hand, so that it never waits for one."""
+AHEAD_BYTES: Final = 4 << 20
+"""A worker has about so much to read at hand, so that it never waits; nobody can take more off it at the end."""
+_TOLD_BYTES: Final = 8 << 10
+"""Most that the paths of a worker's tasks take: they fit into its pipe, so telling it never waits for its reading."""
 MOST_WAITING: Final = 512
 HELD_BYTES: Final = 8 << 20
 """Most that is held of files whose turn has not come."""
+_COPY_BYTES: Final = 400
+"""What one copy takes in this process, about."""
 _PIPE_BYTES: Final = 1 << 20
 _SET_PIPE_SIZE: Final = 1031
 """F_SETPIPE_SZ of Linux, which Python names only there."""
@@ -53,13 +58,17 @@ def read_files(
 ) -> Generator[FileRead, None, None]:
     """The files of the tasks in their order, each to be read to its end before the next is asked for.
 
-    `workers`: how many processes, None for one a core where there is enough to read, 0 for none but this one. Tasks are
-    taken from `tasks` some way ahead.
+    `workers`: how many processes besides this one, 0 for none; None: so many that with this one each core has its own,
+    where there is enough to read. Tasks are taken from `tasks` some way ahead.
     """
-    tasks = iter(tasks)
+    with few_collections():
+        yield from _read_files(reading, iter(tasks), workers)
+
+
+def _read_files(reading: Reading, tasks: Iterator[Task], workers: int | None) -> Generator[FileRead, None, None]:
     first: list[Task] = []
-    wanted = min(cores(), MOST) if workers is None else workers
-    if wanted > (1 if workers is None else 0) and os.name == "posix":
+    wanted = min(cores(), MOST) - 1 if workers is None else workers
+    if wanted > 0 and os.name == "posix":
         size = 0
         for task in tasks:
             first.append(task)
@@ -77,44 +86,83 @@ def read_files(
 
 @dataclass(slots=True, eq=False)
 class _Pending:
-    """A file that a worker has been given; satisfies `FileRead` once its turn has come."""
+    """A file whose turn has not come, or has just come; satisfies `FileRead` then."""
 
     task: Task
     team: _Team
-    worker: _Worker
-    messages: deque[bytes] = field(default_factory=deque)
-    own: OwnFile | None = None
-    """Set where no worker is left: this process reads it."""
+    worker: _Worker | None = None
+    """Who reads it; None: this process."""
+    told: deque[bytes | Batch] = field(default_factory=deque)
+    """What has been read of it, in order: messages of a worker, or batches of this process."""
     ended: Done | None = None
     lost: bool = False
+    dropped: bool = False
+    _own: OwnFile | None = None
+    _batches: Generator[Batch, None, None] | None = None
 
     @property
     def done(self) -> Done:
-        if self.own is not None:
-            return self.own.done
         if self.ended is None:
             raise Unread
         return self.ended
 
     def batches(self) -> Iterator[Batch]:
         while True:
-            while not self.messages:
-                if self.lost:
+            while self.told:
+                one = self.told.popleft()
+                self.team.held -= _weight(one)
+                if isinstance(one, Batch):
+                    yield one
+                elif one[:1] == COPIES:
+                    yield batch_of(one)
+                elif one[:1] == DONE:
+                    self.ended = done_of(one)
+                else:
                     raise Unread
-                if self.own is not None:
-                    yield from self.own.batches()
-                    return
-                self.team.listen(self.worker)
-            message = self.messages.popleft()
-            self.team.held -= len(message)
-            kind = message[:1]
-            if kind == COPIES:
-                yield batch_of(message)
-            elif kind == DONE:
-                self.ended = done_of(message)
-                return
-            else:
+            if self.lost:
                 raise Unread
+            if self.ended is not None:
+                return
+            if self.worker is None:
+                self.read_on()
+                self.team.attend()
+            else:
+                self.team.wait(self.worker)
+
+    def read_on(self) -> None:
+        """One more batch, by this process; afterwards the file may be at its end, or lost."""
+        if self._own is None or self._batches is None:
+            self._own = self.team.reading.file(self.task)
+            self._batches = self._own.batches()
+        try:
+            batch = next(self._batches, None)
+        except Unread:
+            self.lost = True
+            return
+        if batch is None:
+            self.ended = self._own.done
+        else:
+            self.tell(batch)
+
+    def tell(self, one: bytes | Batch) -> None:
+        """Something was read of it."""
+        if self.dropped:
+            return
+        self.told.append(one)
+        self.team.held += _weight(one)
+
+    def drop(self) -> None:
+        """Nobody wants more of it."""
+        self.dropped = True
+        while self.told:
+            self.team.held -= _weight(self.told.popleft())
+        if self._batches is not None:
+            self._batches.close()
+
+
+def _weight(one: bytes | Batch) -> int:
+    """About how many bytes of memory are held."""
+    return len(one) if isinstance(one, bytes) else _COPY_BYTES * len(one.copies)
 
 
 class _Worker:
@@ -156,8 +204,20 @@ class _Worker:
             while left:
                 left = left[self._stdin.write(left) :]
 
+    def load(self) -> int:
+        """Bytes of the files that it has been given and that are not read to their end."""
+        return sum(file.task.size for file in self.files)
+
+    @property
+    def hungry(self) -> bool:
+        """It has little to read, so that it would soon wait; what it was told fits into its pipe in any case."""
+        return not self.files or (
+            self.load() < AHEAD_BYTES and sum(len(file.task.path) for file in self.files) < _TOLD_BYTES
+        )
+
     def give(self, file: _Pending) -> None:
         """One more file to read."""
+        file.worker = self
         self.files.append(file)
         self._send(message_of(file.task))
 
@@ -186,99 +246,109 @@ class _Worker:
 
 
 class _Team:
-    """The workers of one run."""
+    """This process and the workers of one run."""
 
     def __init__(self, reading: Reading, tasks: Iterator[Task]) -> None:
-        self._reading = reading
+        self.reading = reading
         self._tasks = tasks
-        self._waiting: deque[FileRead] = deque()
+        self._waiting: deque[_Pending] = deque()
         self._workers: list[_Worker] = []
         self._selector = selectors.DefaultSelector()
+        self._ahead: _Pending | None = None
+        """What this process reads while it waits for a worker's file."""
         self.held = 0
 
     def files(self, count: int) -> Iterator[FileRead]:
         """See `read_files`."""
-        settings = message_of(self._reading.settings)
+        settings = message_of(self.reading.settings)
         for _ in range(count):
             with suppress(OSError):
                 worker = _Worker(settings)
                 self._workers.append(worker)
                 self._selector.register(worker.stdout, selectors.EVENT_READ, worker)
-        for worker in list(self._workers):
-            while not worker.ready and not worker.dead:
-                self.listen(worker)
         self._hand_out()
-        while self._waiting:
+        while self._waiting or self._take() is not None:
             file = self._waiting.popleft()
-            yield file
-            if isinstance(file, _Pending):
-                self._forget(file)
+            try:
+                yield file
+            finally:
+                file.drop()
             self._hand_out()
 
-    def _hand_out(self) -> None:
-        """Give files to workers that will soon have none; without workers this process reads the next one itself."""
-        while True:
-            free = min(self._workers, key=lambda one: len(one.files), default=None)
-            most, given = (1, len(self._waiting)) if free is None else (AHEAD, len(free.files))
-            if given >= most or len(self._waiting) >= MOST_WAITING:
-                return
-            task = next(self._tasks, None)
-            if task is None:
-                return
-            if free is None:
-                self._waiting.append(self._reading.file(task))
-            else:
-                file = _Pending(task, self, free)
-                self._waiting.append(file)
-                free.give(file)
+    def _take(self) -> _Pending | None:
+        """The next file, for this process unless it is given to a worker; None where there is none."""
+        if len(self._waiting) >= MOST_WAITING or (task := next(self._tasks, None)) is None:
+            return None
+        file = _Pending(task, self)
+        self._waiting.append(file)
+        return file
 
-    def listen(self, worker: _Worker) -> None:
-        """Wait until this worker or, while little is held, any other has said something."""
-        if worker.dead:
-            return
+    def _hand_out(self) -> None:
+        """Give files to workers that will soon have none."""
+        while self._workers:
+            worker = min(self._workers, key=_Worker.load)
+            if not worker.hungry or (file := self._take()) is None:
+                return
+            worker.give(file)
+
+    def attend(self) -> None:
+        """Take what workers have said by now, and give them more to do."""
+        if self._workers:
+            for key, _ in self._selector.select(0):
+                self._hear(key.data)
+            self._hand_out()
+
+    def wait(self, worker: _Worker) -> None:
+        """Nothing is there of this worker's file: read ahead as long as little is held, then wait for it."""
         if self.held >= HELD_BYTES:
             self._hear(worker)
-            return
-        for key, _ in self._selector.select():
-            self._hear(key.data)
+        elif self._read_ahead():
+            self.attend()
+        else:
+            for key, _ in self._selector.select():
+                self._hear(key.data)
+
+    def _read_ahead(self) -> bool:
+        """Read one more batch of a file that no worker has; False where there is none."""
+        file = self._ahead
+        if file is None or file.lost or file.ended is not None:
+            file = self._ahead = self._take()
+        if file is None:
+            return False
+        file.read_on()
+        return True
 
     def _hear(self, worker: _Worker) -> None:
+        if worker.dead:
+            return
         for message in worker.hear():
             if message == READY:
                 worker.ready = True
                 continue
-            file = worker.files[0]
-            file.messages.append(message)
-            self.held += len(message)
+            worker.files[0].tell(message)
             if message[:1] != COPIES:
                 worker.files.popleft()
         if worker.dead:
             self._mourn(worker)
-        else:
-            self._hand_out()
+        self._hand_out()
 
     def _mourn(self, worker: _Worker) -> None:
-        """A worker died: the file in its hands is lost, the others go to those that live."""
+        """A worker died: the file in its hands is lost, the others are read by those that live."""
         self._selector.unregister(worker.stdout)
         self._workers.remove(worker)
         worker.end()
         if worker.files and worker.ready:
             worker.files.popleft().lost = True
         for file in worker.files:
+            file.worker = None
             if self._workers:
-                file.worker = min(self._workers, key=lambda one: len(one.files))
-                file.worker.give(file)
-            else:
-                file.own = self._reading.file(file.task)
+                min(self._workers, key=_Worker.load).give(file)
         worker.files.clear()
 
-    def _forget(self, file: _Pending) -> None:
-        """The caller is done with a file, even if it did not read it to its end."""
-        while file.messages:
-            self.held -= len(file.messages.popleft())
-
     def end(self) -> None:
-        """End every worker."""
+        """End every worker, and close what this process reads."""
         for worker in self._workers:
             worker.end()
+        for file in self._waiting:
+            file.drop()
         self._selector.close()

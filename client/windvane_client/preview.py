@@ -20,13 +20,13 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from windvane_client.attention import Noticed
 from windvane_client.capabilities import capability, together
 from windvane_client.coverage import LEAST_PEOPLE, Coverage, take
 from windvane_client.events import Rows
 from windvane_client.evidence import micros
 from windvane_client.file_reading import FileRead, Reading, Task, Unread, settings_of
 from windvane_client.file_workers import read_files
+from windvane_client.noticed import Noticed
 from windvane_client.observed import ALL_TIME, Observed, summary
 from windvane_client.people import staff_id_text
 from windvane_client.preview_setup import Setup

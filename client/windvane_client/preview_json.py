@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from windvane_client.attention import Noticed, mass_move, warnings_of
+from windvane_client.attention import mass_move, warnings_of
 from windvane_client.coverage import Coverage, coverage_json
 from windvane_client.events import Rows
+from windvane_client.noticed import Noticed
 from windvane_client.preview import Sample
 
 SCHEMA: Final = "windvane/preview/v1"

@@ -182,7 +182,13 @@ class EventStore:
     def add_copies(self, copies: Sequence[Copy]) -> int:
         """Append what `copy_of` gives of events, inside a transaction; the number added."""
         if copies:
-            self._db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", copies)
+            # For each `bytes`, sqlite3 looks in vain for an adapter: half of the time. For a `bytearray` it does not.
+            blob = bytearray
+            rows = [
+                (blob(person), kind, blob(key), blob(conv), ts, seq, blob(body))
+                for person, kind, key, conv, ts, seq, body in copies
+            ]
+            self._db.executemany("INSERT INTO copies VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
             self._stale = self._changed = True
         return len(copies)
 

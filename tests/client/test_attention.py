@@ -13,8 +13,9 @@ from client_events import A, B, Log
 from reader_support import Log as Transcript
 from reader_support import lines
 from windvane.main import run
-from windvane_client.attention import Noticed, mass_move, warnings_of
+from windvane_client.attention import mass_move, warnings_of
 from windvane_client.constants import DAY
+from windvane_client.noticed import Noticed
 
 GATEWAY = {"source": "litellm", "recorder": "litellm", "reader": "litellm/1.0.0"}
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from windvane_client.catalogue_builtin import builtin_catalogue
 from windvane_client.collect import CollectSetup, read_logs
 from windvane_client.collect_files import CollectReport
 from windvane_client.evidence import micros
-from windvane_client.file_reading import Reading, Settings, Task, Unread, settings_of
+from windvane_client.file_reading import OwnFile, Reading, Settings, Task, Unread, settings_of
 from windvane_client.file_workers import read_files
 from windvane_client.ids import FirstStepIds, KeyedIds, ids_of
 from windvane_client.people import People
@@ -197,3 +199,55 @@ def test_ids_of_another_process_are_the_same(number: int | None) -> None:
     assert type(again) is type(ids)
     assert again.key("a", "b") == ids.key("a", "b")
     assert again.machine() == ids.machine() is not None
+
+
+class _Counted(Reading):
+    """Counts the files that this process reads itself."""
+
+    own = 0
+
+    def file(self, task: Task) -> OwnFile:
+        self.own += 1
+        return super().file(task)
+
+
+@pytest.mark.parametrize("held", [file_workers.HELD_BYTES, 0])
+def test_this_process_reads_what_no_worker_has_and_holds_it_for_its_turn(
+    home: Path, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    alone = outcome(home, 0)
+    monkeypatch.setattr(file_workers, "AHEAD_BYTES", 1)  # a worker has one file and no more
+    monkeypatch.setattr(file_workers, "HELD_BYTES", held)
+    reading = _Counted(settings())
+    found: list[object] = []
+    for file in read_files(reading, tasks(home), workers=1):
+        try:
+            found.append(([copy for batch in file.batches() for copy in batch.copies], file.done))
+        except Unread:
+            found.append("unread")
+    assert found == alone
+    # It waits for the first file, which the worker has; with nothing to be held it reads none meanwhile.
+    assert (reading.own > 0) is (held > 0)
+    assert reading.own < len(alone)
+
+
+def test_what_is_held_is_let_go_with_every_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_workers, "AHEAD_BYTES", 1)
+    team = file_workers._Team(Reading(settings()), tasks(home))
+    try:
+        for number, file in enumerate(team.files(1)):
+            if number % 2:  # every other one is left in the middle
+                with suppress(Unread):
+                    list(file.batches())
+        assert team.held == 0
+    finally:
+        team.end()
+
+
+def test_python_searches_for_cycles_as_before_once_all_is_read(home: Path) -> None:
+    before = gc.get_threshold()
+    files = read_files(Reading(settings()), tasks(home), workers=0)
+    next(files)
+    assert gc.get_threshold()[0] > before[0]
+    files.close()
+    assert gc.get_threshold() == before

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from reader_support import IDS, Log, context, of, read, text, tool
+from reader_support import IDS, NOW, Log, context, of, read, text, tool
 from windvane_client.readers import NO_ATTEMPTS
 from windvane_client.readers.claude_code import default_roots
 from windvane_client.readers.claude_rows import writes_attempts
+from windvane_client.readers.lines import plausible, rfc3339_micros
 from windvane_client.tool_classes import ToolClasses
 from windvane_privacy.errors import ConfigurationError
 
@@ -537,3 +538,19 @@ def test_a_subagent_whose_file_is_not_there_is_named() -> None:
         assert (ctx.facts.subagents_named, ctx.rows.rejected) == (set(), 0)
         assert of(events, "Tool")[-1].outcome == "ok"
     assert not main({"agentId": "a7"}, "Bash").read()[1].facts.subagents_named
+
+
+@pytest.mark.parametrize(
+    "text_",
+    [
+        "2026-03-01T09:00:59.999Z", "2026-03-01T09:00:00.123456Z", "2026-03-01T11:00:00.5+02:00",
+        "2026-03-01T09:00:00", "20260301T090000Z", "2026-03-01", "2026-03-01 09:00:00.001Z", "2026-03-01T09:00:60Z",
+        "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "17", "",
+    ],
+)  # fmt: skip
+def test_the_time_of_a_row_is_read_as_in_every_other_log(text_: str) -> None:
+    log = Log()
+    log.user(timestamp=text_)
+    event_times = [event.ts for event in of(log.read()[0], "Prompt")]
+    micros = rfc3339_micros(text_)
+    assert event_times == ([micros] if plausible(micros, NOW) else [])

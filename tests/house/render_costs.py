@@ -12,13 +12,13 @@ HEAD = """\
 # What sealed shares cost
 
 Measured by `python3 dev.py bench-sums` on {cores} cores with Python {python}, one process for a round; rendered from
-`benchmarks/sums.json`. A *plain sum* is the cheapest honest thing beside it in the same run: three additive shares modulo p
-of the same vectors, nothing sealed, nothing signed, nothing checked. A cell has two numbers.
+`benchmarks/sums.json`. A *plain sum* is the cheapest honest thing beside it in the same run: three additive shares
+modulo p of the same vectors, nothing sealed, nothing signed, nothing checked. A cell has two numbers.
 
 ## One member
 
-Noise is drawn on the member's machine; `member` is shares, three seals and the signature; `guardian` is parsing, checking
-the signature, opening one share and adding it.
+Noise is drawn on the member's machine; `member` is shares, three seals and the signature; `guardian` is parsing,
+checking the signature, opening one share and adding it.
 
 | cells | numbers | envelope, kB | noise, ms | member, ms | guardian for a member, ms |
 |---|---|---|---|---|---|

@@ -9,6 +9,8 @@ Rules kept here:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from windvane_client.events import AttemptError
@@ -36,30 +38,39 @@ def answer(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
     if row.isApiErrorMessage and rows.truth(row.isApiErrorMessage):
         _gave_up(now, row, thread, message)
         return
-    context = now.context
-    family = context.catalogue.resolve(message.model, context.aliases)
-    blocks = content_blocks(message.content) if row.type else []
+    if message.model != now.model:
+        now.model, now.family = message.model, now.context.catalogue.resolve(message.model, now.context.aliases)
+    family = now.family
+    blocks: Sequence[rows.Block] = ()
+    if row.type:
+        try:
+            blocks = _blocks(message.content)
+        except msgspec.DecodeError:
+            blocks = content_blocks(message.content)
     if family == SYNTHETIC:
         now.link(row)
         return
     head = now.head
     key = head.call_key(message.id) if message.id else head.key(ROW, now.row_id(row))
-    above = now.links.node(row.parentUuid or row.logicalParentUuid)
-    if above == key:
-        above = thread.call_parent if thread.call == key else None
-    elif thread.call == key:
+    if thread.call == key:  # a further row of the same answer
         above = thread.call_parent
+    else:
+        above = now.links.node(row.parentUuid or row.logicalParentUuid)
+        if above == key:
+            above = None
     now.links.add(row.uuid, key)
-    if not side:
+    if side:
+        route = "subagent"
+    else:
         if thread.command is not None or thread.model_command is not None:
             now.emit_waiting(thread)
         if thread.plan_changed:
             now.emit_plan(thread, now.row_id(row))
-    route = "subagent" if side else thread.route(family)
+        route = thread.route(family)
     shown = (key, family, route)
-    head.parent = above
     if thread.shown != shown:
         thread.shown = shown
+        head.parent = above
         now.out.append(head.call(key, family, route))
     thread.answered(key, above, family, direct=route == "direct")
     head.parent = key

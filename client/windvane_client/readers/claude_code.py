@@ -13,6 +13,7 @@ Rules kept here:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -43,6 +44,9 @@ from windvane_client.readers.protocol import ReadContext
 SOURCE = "claude_code"
 VERSION = "1.0.0"
 _MAX_THREADS = 4096
+_NONE_YET = object()
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_moment = datetime.fromisoformat
 _ROW = LineDecoder(rows.Row)
 _decode = msgspec.json.Decoder(rows.Row).decode
 _TYPE = LineDecoder(rows.TypeOnly)
@@ -80,8 +84,17 @@ class _Transcript:
         self._now = Pass(context, self._head)
         self._threads: dict[tuple[str | None, str | None], Thread] = {}
         self._thread = Thread()
-        self._told: set[tuple[object, ...]] = set()
-        self._program: tuple[object, ...] = ()
+        self._told: dict[tuple[object, object], set[str | None]] = {}
+        """Kinds of rows by session and version: what only depends on these fields is settled once."""
+        self._told_here: set[str | None] = set()
+        self._session_id: object = _NONE_YET
+        self._version: object = _NONE_YET
+        self._entrypoint: object = None
+        self._session_kind: object = None
+        self._agent: object = None
+        self._side = False
+        self._moved = True
+        """The session or the version may be another one than the header's."""
         self._latest = context.now + DAY
 
     def events(self, stream: BinaryIO) -> Iterator[AnyEvent]:
@@ -135,31 +148,42 @@ class _Transcript:
             raise Rejected("missing_field")
         ts = None
         if row.timestamp is not None:
-            ts = rfc3339_micros(row.timestamp)
+            try:
+                span = _moment(row.timestamp) - _EPOCH
+                ts = (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
+            except (ValueError, TypeError, OverflowError):  # no time, or one without a zone
+                ts = rfc3339_micros(row.timestamp)
             if ts is None or not EARLIEST <= ts <= self._latest:
                 raise Rejected("bad_time")
         elif turn or kind is None:
             raise Rejected("missing_field")
         now = self._now
         # Rows of one program follow each other: what only depends on these fields is settled once.
-        facts = (kind, row.sessionId, row.version)
-        if facts not in self._told:
-            if len(self._told) >= _MAX_THREADS:
-                self._told.clear()
-            self._told.add(facts)
+        if row.sessionId != self._session_id or row.version != self._version:
+            self._move(row)
+        if kind not in self._told_here:
+            self._told_here.add(kind)
             self._facts(row)
         if kind in rows.IGNORED:
             now.links.pass_through(row.uuid, row.parentUuid or row.logicalParentUuid)
             return
-        side = row.isSidechain is True or row.agentId is not None or row.isSidechain == "true"
-        program = (row.sessionId, row.version, row.entrypoint, row.sessionKind, row.agentId, side)
-        if program != self._program:
-            self._program = program
-            if row.agentId:
-                self._context.facts.subagents_read.add(self._head.key(AGENT, row.agentId))
+        agent = row.agentId
+        side = row.isSidechain is True or agent is not None or row.isSidechain == "true"
+        if (
+            self._moved
+            or side is not self._side
+            or agent != self._agent
+            or row.entrypoint != self._entrypoint
+            or row.sessionKind != self._session_kind
+        ):
+            self._moved, self._side, self._agent = False, side, agent
+            self._entrypoint, self._session_kind = row.entrypoint, row.sessionKind
+            if agent:
+                self._context.facts.subagents_read.add(self._head.key(AGENT, agent))
             self._head.program(row, SIDE if side else MAIN)
             self._thread = self._thread_of(row, side=side)
-        self._head.ts, self._head.parent = ts, None
+        head = now.head
+        head.ts, head.parent = ts, None
         thread = self._thread
         if kind == "assistant" or kind is None:
             answer(now, row, thread, side=side)
@@ -175,6 +199,17 @@ class _Transcript:
             now.link(row)
             place = f"{self._session(row)}:{row.timestamp}"
             now.out.append(Outcome(**self._head.of("claude_code/pr", place), value="submitted", evidence="pr-link"))
+
+    def _move(self, row: rows.Row) -> None:
+        """Another session or version than that of the row before."""
+        self._session_id, self._version, self._moved = row.sessionId, row.version, True
+        place = (row.sessionId, row.version)
+        told = self._told.get(place)
+        if told is None:
+            if len(self._told) >= _MAX_THREADS:
+                self._told.clear()
+            told = self._told[place] = set()
+        self._told_here = told
 
     def _decoded(self, line: bytes) -> rows.Row | None:
         """The row that could not be decoded at once, mended; None where its type is unknown or not read, whatever else

@@ -18,6 +18,7 @@ from windvane_client.readers.header import Fields
 from windvane_client.readers.protocol import NO_ATTEMPTS, ReadContext
 
 CALL, ROW, TOOL, AGENT = "claude_code/call", "claude_code/row", "claude_code/tool", "claude_code/agent"
+END = "claude_code/end"
 """Namespaces of natural ids."""
 _MAX_SESSIONS = 4096
 _MAX_TOOLS = 256
@@ -43,7 +44,9 @@ class Header:
         self._kinds: dict[str, str | None] = {}
         self._call: tuple[str, bytes] = ("", _NO_KEY)
         self._tools: dict[str, bytes] = {}
-        self._blanks: dict[type, Call | Tool | TurnEnd] = {}
+        self._blank_call: Call | None = None
+        self._blank_tool: Tool | None = None
+        self._blank_end: TurnEnd | None = None
         self.ts: int | None = None
         """Time of the row (µs UTC). A row without time takes none, not the one before."""
         self.parent: bytes | None = None
@@ -88,7 +91,7 @@ class Header:
         known = row.version is not None and rows.writes_attempts(row.version)
         fields["reader"] = self._reader if known else self._reader + NO_ATTEMPTS
         fields["thread"] = thread
-        self._blanks.clear()
+        self._blank_call = self._blank_tool = self._blank_end = None
         client, self.row_mode = _program(row)
         fields["client"] = client
         fields["kind_hint"] = self._kind(client)
@@ -125,7 +128,7 @@ class Header:
         fields = self._fields
         if (fields["mode"], fields["mode_evidence"]) != (mode, evidence):
             fields["mode"], fields["mode_evidence"] = mode, evidence
-            self._blanks.clear()
+            self._blank_call = self._blank_tool = self._blank_end = None
 
     def key(self, namespace: str, raw: str) -> bytes:
         """Keyed id of an event."""
@@ -148,20 +151,11 @@ class Header:
         """Header of an event that no row links to."""
         return self._with(self._ids.key(namespace, raw), None)
 
-    def _frequent(self, kind: type[_FREQUENT], key: bytes, row: bytes | None) -> _FREQUENT:
-        blank = self._blanks.get(kind)
-        if not isinstance(blank, kind):
-            blank = self._blank(kind)
-        self._seq += 1
-        event: _FREQUENT = blank.__copy__()  # type: ignore[attr-defined]
-        event.key, event.row, event.seq, event.ts, event.parent = key, row, self._seq, self.ts, self.parent
-        return event
-
     def _blank(self, kind: type[_FREQUENT]) -> _FREQUENT:
         blank = copy(next(one for one in _BLANKS if isinstance(one, kind)))
         for name, value in self._fields.items():
             setattr(blank, name, value)
-        self._blanks[kind] = blank
+        blank.row = None
         return blank
 
     def tool(self, raw: str) -> Tool:
@@ -172,17 +166,33 @@ class Header:
             if len(self._tools) >= _MAX_TOOLS:
                 self._tools.clear()
             key = self._tools[raw] = self._ids.key(TOOL, raw)
-        return self._frequent(Tool, key, None)
+        blank = self._blank_tool
+        if blank is None:
+            blank = self._blank_tool = self._blank(Tool)
+        self._seq += 1
+        event: Tool = blank.__copy__()  # type: ignore[attr-defined]
+        event.key, event.seq, event.ts, event.parent = key, self._seq, self.ts, self.parent
+        return event
 
     def call(self, key: bytes, family: str, route: str) -> Call:
         """An answer: what comes after links to it."""
-        event = self._frequent(Call, key, key)
+        blank = self._blank_call
+        if blank is None:
+            blank = self._blank_call = self._blank(Call)
+        self._seq += 1
+        event: Call = blank.__copy__()  # type: ignore[attr-defined]
+        event.key, event.row, event.seq, event.ts, event.parent = key, key, self._seq, self.ts, self.parent
         event.served, event.route = family, route
         return event
 
     def ended(self, key: bytes, how: str) -> TurnEnd:
         """An end that an answer itself tells; its natural id is the answer's key."""
-        event = self._frequent(TurnEnd, self._ids.key("claude_code/end", key.hex()), None)
+        blank = self._blank_end
+        if blank is None:
+            blank = self._blank_end = self._blank(TurnEnd)
+        self._seq += 1
+        event: TurnEnd = blank.__copy__()  # type: ignore[attr-defined]
+        event.key, event.seq, event.ts, event.parent = self._ids.key(END, key.hex()), self._seq, self.ts, self.parent
         event.how = how
         return event
 

@@ -35,8 +35,11 @@ def user_row(now: Pass, row: rows.Row, thread: Thread, *, side: bool) -> None:
     blocks = content_blocks(content)
     if len(blocks) == 1 and blocks[0].type == "tool_result":  # nine user rows of ten
         outcome = _outcome(now, row, blocks[0])
-        now.link(row)
-        _tool_result(now, row, thread, blocks[0].tool_use_id or "", outcome)
+        now.head.parent = now.links.pass_through(row.uuid, row.parentUuid or row.logicalParentUuid)
+        if thread.agents or thread.blocked:
+            _tool_result(now, row, thread, blocks[0].tool_use_id or "", outcome)
+        else:
+            now.out.append(tool_result(now, blocks[0].tool_use_id or "", outcome))
         return
     results = [block for block in blocks if block.type == "tool_result"] if blocks else blocks
     texts = [block.text for block in blocks if block.type == "text"] if blocks else [content]

@@ -181,6 +181,9 @@ class Pass:
         self.links = Links(context.ids, ROW)
         self.out: list[AnyEvent] = []
         """Events of the row that is being read."""
+        self.model: str | None = None
+        """Model of the last answer as the log writes it, and its family: most answers are of the same one."""
+        self.family = UNKNOWN
         self.start = 0
         """Byte offset of the row."""
         self.line = b""
