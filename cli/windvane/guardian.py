@@ -107,6 +107,27 @@ def open_(
 
 
 @app.command()
+def destroy(
+    round_id: RoundName,
+    state: State = HERE,
+    wait: Wait = 0,
+    bundle: Bundle = None,
+    result_file: Out = None,
+    as_json: Json = False,
+) -> None:
+    """30 days after publication: destroy the round's key and say so in the log."""
+    with _session(state, bundle, result_file, as_json=as_json) as session:
+        late = patiently(lambda: session.destroy(round_id), wait)
+    if as_json:
+        print_json({"round": round_id, "destroyed": True, "late": late})
+        return
+    out.print(f"The key of round [bold]{round_id}[/] is destroyed, and the log says so.")
+    if late:
+        out.print("It was to be destroyed earlier; the log shows the day.")
+    out.print("Backups and copies of this folder may still hold it: delete them too.")
+
+
+@app.command()
 def hold(
     carried: Annotated[Path, typer.Argument(metavar="FILE", help="The envelope that a member handed over.")],
     state: State = HERE,

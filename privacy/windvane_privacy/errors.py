@@ -600,6 +600,19 @@ class AlreadyOpened(OpeningError):
     status = 409
 
 
+class AppealRunning(OpeningError):
+    """The round's key is still needed: the time for appeals is not over."""
+
+    advice = "Run `windvane guardian destroy` again after that day."
+    status = 425
+
+
+class RoundKeyDestroyed(OpeningError):
+    """This guardian has destroyed its key of this round."""
+
+    advice = "Nothing of this round can be opened here any more; that is what the key was destroyed for."
+
+
 class SetMismatch(OpeningError):
     """The set of envelopes is not the one that the log fixed when the round closed."""
 

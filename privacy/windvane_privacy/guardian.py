@@ -24,7 +24,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,6 +35,7 @@ from windvane_privacy import canonical, field, lot
 from windvane_privacy.agreement import check_agreement
 from windvane_privacy.ceremony import ClosedSet, check_floors, check_not_stopped, closed_set, fixed_lot
 from windvane_privacy.couriers import Courier, Parcel
+from windvane_privacy.destroying import check_destruction
 from windvane_privacy.envelope import commit_hash, open_share, parse_envelope, split_envelopes, verify_envelope
 from windvane_privacy.errors import (
     AlreadyOpened,
@@ -50,11 +51,13 @@ from windvane_privacy.errors import (
     NonceMismatch,
     NotReady,
     RosterError,
+    RoundKeyDestroyed,
     SetMismatch,
     UnknownManifest,
     WrongGuardianKey,
 )
 from windvane_privacy.guardian_ledger import GuardianLedger, GuardianRound
+from windvane_privacy.guardian_outcomes import NonceOutcome, ReadyOutcome
 from windvane_privacy.guardian_state import GuardianState, load_guardian
 from windvane_privacy.handed_over import check_handed_over, is_accepted
 from windvane_privacy.holding import check_nobody_left_out
@@ -82,29 +85,13 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyOutcome:
-    """What `ready` did. `new_members`: organisations that the roster lists and the last accepted one did not."""
-
-    round_key_id: str
-    roster_sha256: str
-    new_members: tuple[RosterMember, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NonceOutcome:
-    """What `reveal_nonce` did: whether the nonce is in the log (it is not, if the lot was drawn without it)."""
-
-    revealed: bool
-    set_root: str
-
-
-@dataclass(frozen=True, slots=True)
 class _View:
     """What the coordinator shows of a round, verified up to the agreement."""
 
     manifest: Manifest
     roster: Roster
     leaves: tuple[Leaf, ...]
+    day: str
 
 
 class GuardianSession:
@@ -315,9 +302,33 @@ class GuardianSession:
         counts = [len(cohort) for cohort in cohorts]
         return make_result(manifest, closed.set_root, self._state.index, counts, sums, self._state.identity)
 
+    # --- after the appeal ---
+
+    def destroy(self, round_id: str) -> bool:
+        """Destroy the round's key and say so in the log; whether it is later than agreed. Said again on a second call.
+
+        Raises:
+            AppealRunning: see `destroying.py`.
+            NotReady: the key is destroyed, and the entry is not under a quorum of witnesses yet.
+        """
+        row, late = self._row(round_id), False
+        leaf = self._ledger.destroyed(round_id)
+        if leaf is None:
+            view = self._look(round_id, row)
+            late = check_destruction(view.leaves, view.manifest, date.fromisoformat(view.day)).late
+            fields = {"guardian": self._state.index, "round_key_id": row.round_key_id}
+            leaf = self._leaf("key-destroyed", round_id, fields)
+            self._ledger.destroy(round_id, leaf)
+        self._state.destroy_round_key(round_id)
+        answer = self._exchange("leaf", round_id, leaf)
+        verify_receipt(answer, leaf, self._state.log_policy)
+        return late
+
     # --- what the coordinator shows ---
 
     def _look(self, round_id: str, row: GuardianRound) -> _View:
+        if self._ledger.destroyed(round_id) is not None:
+            raise RoundKeyDestroyed
         manifest = verify_signed_manifest(self._exchange("manifest", round_id), self._state.coordinator)
         if manifest.round != round_id:
             raise UnknownManifest
@@ -332,7 +343,7 @@ class GuardianSession:
             self._check_bound(row, closed_set(shown.leaves, manifest, signed.roster), None)
         self._check_log(shown, row)
         roster = check_agreement(manifest, signed, shown.leaves)
-        return _View(manifest, roster, shown.leaves)
+        return _View(manifest, roster, shown.leaves, shown.head.day)
 
     def _check_log(self, shown: Scan, row: GuardianRound) -> None:
         policy, stored = self._state.log_policy, self._ledger.recall("head")

@@ -7,6 +7,7 @@ Rules kept here:
 * what was written once is never changed: a retry sends the same bytes;
 * the opened result is on the disk before its first byte leaves;
 * an envelope that a member handed over is kept as it came, and is neither changed nor deleted;
+* that a round's key is to be destroyed is written before the key goes, and the entry for the log with it;
 * a row has no printable form: neither its nonce nor its result can reach a log by accident;
 * a damaged file is refused altogether: unlike a member, a guardian reads nothing from it.
 """
@@ -38,7 +39,17 @@ _HELD = (
         for verb in ("UPDATE", "DELETE")
     ),
 )
-FILE = FileKind("guardian.db", application_id=0x57564731, format=2, upgrades={1: _HELD})  # "WVG1"
+_DESTROYED = (
+    """CREATE TABLE destroyed(
+  round_id TEXT PRIMARY KEY REFERENCES round(round_id), leaf BLOB NOT NULL
+) STRICT, WITHOUT ROWID""",
+    *(
+        f"CREATE TRIGGER destroyed_{verb.lower()} BEFORE {verb} ON destroyed "
+        "BEGIN SELECT RAISE(ABORT, 'written once'); END"
+        for verb in ("UPDATE", "DELETE")
+    ),
+)
+FILE = FileKind("guardian.db", application_id=0x57564731, format=3, upgrades={1: _HELD, 2: _DESTROYED})  # "WVG1"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -194,6 +205,18 @@ class GuardianLedger:
         with self._transaction() as connection:
             connection.execute("INSERT INTO omission VALUES (?, ?)", (round_id, leaf))
 
+    # --- the end of a round's key ---
+
+    def destroyed(self, round_id: str) -> bytes | None:
+        """The entry that says that the round's key is destroyed, once that was decided."""
+        row = self._file.row("SELECT leaf FROM destroyed WHERE round_id = ?", (round_id,))
+        return None if row is None else bytes(row[0])
+
+    def destroy(self, round_id: str, leaf: bytes) -> None:
+        """Write that the round's key is to be destroyed, with the entry that says so afterwards."""
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO destroyed VALUES (?, ?)", (round_id, leaf))
+
     # --- what was seen last ---
 
     def recall(self, key: str) -> bytes | None:
@@ -265,4 +288,4 @@ CREATE TRIGGER round_frozen BEFORE UPDATE ON round
     OR {" OR ".join(f"(OLD.{name} IS NOT NULL AND NEW.{name} IS NOT OLD.{name})" for name in _ONCE)}
   BEGIN SELECT RAISE(ABORT, 'written once'); END;
 """
-_SCHEMA += "".join(f"{statement};\n" for statement in _HELD)
+_SCHEMA += "".join(f"{statement};\n" for statement in (*_HELD, *_DESTROYED))

@@ -70,6 +70,16 @@ class GuardianState:
         keyfiles.write_secret(path, key.raw)
         return key
 
+    def destroy_round_key(self, round_id: str) -> None:
+        """Overwrite and delete this round's encryption key; nothing happens where it is gone.
+
+        On disks that copy on write, on flash and in backups older bytes may survive: keep the folder on an encrypted
+        disk and out of backups.
+        """
+        path = self._round_key_file(round_id)
+        if path.exists():
+            keyfiles.destroy_secret(path)
+
     def _round_key_file(self, round_id: str) -> Path:
         return self.folder / f"round-{round_id}.key"
 

@@ -18,7 +18,13 @@ import stat
 import sys
 from pathlib import Path
 
-from windvane_privacy.errors import ConfigurationError, KeyFileTooOpen, StateExists, UnsupportedPlatform
+from windvane_privacy.errors import (
+    ConfigurationError,
+    KeyFileTooOpen,
+    StateExists,
+    StateNotWritten,
+    UnsupportedPlatform,
+)
 
 MAX_SECRET_BYTES = 1 << 16
 _POSIX = os.name == "posix"
@@ -149,6 +155,25 @@ def replace_file(path: Path, data: bytes) -> None:
         draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def destroy_secret(path: Path) -> None:
+    """Overwrite a secret file with random bytes and delete it; both are on the disk on return.
+
+    Raises:
+        KeyFileTooOpen, ConfigurationError: see `read_secret`.
+        StateNotWritten: the disk did not take it; call again.
+    """
+    length = len(read_secret(path))
+    try:
+        with path.open("r+b") as file:
+            file.write(secrets.token_bytes(length))
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink()
+        sync_folder(path.parent)
+    except OSError:
+        raise StateNotWritten(f"{path.name} could not be destroyed.") from None
 
 
 def check_private(path: Path) -> None:

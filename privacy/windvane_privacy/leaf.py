@@ -99,13 +99,14 @@ LEAF_TYPES: Mapping[str, Mapping[str, Callable[[JsonValue], bool]]] = {
     "nonce": {"guardian": _is_whole, "nonce": is_hash, "set_root": is_hash},
     "lot": {"set_root": is_hash, "nonces": _is_nonce_list, "cohorts_sha256": is_hash},
     "opened": {"guardian": _is_whole, "result": is_hash, "set_root": is_hash},
+    "key-destroyed": {"guardian": _is_whole, "round_key_id": is_hash},
     "report-published": {"report": is_hash, "files": _is_hash_or_table},
     "incident": {"what": _is_text, "note": _is_text},
 }
 """Known kinds with their fields and the form of each; every leaf also has `day`. `files` is one hash, or a table from
 file name to hash. The coordinator signs roster, round-opened, accepted, round-closed, lot, report-published and
-incident; a guardian signs guardian-ready, nonce and opened; a member signs commitment, and incident when it stops a
-round for itself."""
+incident; a guardian signs guardian-ready, nonce, opened, key-destroyed, and incident for members left out; a member
+signs commitment, and incident when it stops a round for itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ class Inbox(Part):
             "guardian-ready": guardians.ready,
             "nonce": guardians.nonce,
             "opened": guardians.opened,
+            "key-destroyed": guardians.destroyed,
         }
         if set(self._kinds) != set(ROUTES):
             raise ValueError("a kind of parcel has no answer")

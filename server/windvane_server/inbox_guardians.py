@@ -135,6 +135,16 @@ class GuardianInbox(Part):
             known = self._log.find(connection, place) or self._log.append(connection, leaf.raw, place)
         return self._receipt(known)
 
+    def destroyed(self, leaf: Leaf) -> bytes:
+        """A guardian's statement that its key of a round is gone."""
+        guardian = self._verified(leaf)
+        with self._store.read() as connection:
+            ready = self._log.find(connection, slot("guardian-ready", leaf.round, guardian.index))
+        if ready is None or ready.leaf.fields["round_key_id"] != leaf.fields["round_key_id"]:
+            raise MalformedLeaf("It names another key than the guardian had for this round.")
+        over = frozenset({"published", "aborted", "not_opened"})
+        return self._receipt(self._once(leaf, over, "The round is not over."))
+
     def result(self, parcel: Parcel) -> bytes:
         """A guardian's signed sums of shares."""
         with self._store.read() as connection:

@@ -332,7 +332,7 @@ def test_a_ledger_of_the_first_format_is_brought_up_and_keeps_its_rounds(folder:
     with GuardianLedger(folder) as ledger:
         ledger.begin(ROUND, "key", derived("nonce"), b"ready")
     connection = sqlite3.connect(folder / FILE.name)
-    connection.executescript("DROP TABLE held; DROP TABLE omission; PRAGMA user_version = 1;")
+    connection.executescript("DROP TABLE held; DROP TABLE omission; DROP TABLE destroyed; PRAGMA user_version = 1;")
     connection.close()
     with GuardianLedger(folder) as ledger:
         row = ledger.round(ROUND)

@@ -42,6 +42,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "nonce": {"guardian": 2, "nonce": H, "set_root": H},
     "lot": {"set_root": H, "nonces": [H, None, H], "cohorts_sha256": H},
     "opened": {"guardian": 1, "result": H, "set_root": H},
+    "key-destroyed": {"guardian": 3, "round_key_id": H},
     "report-published": {"report": H, "files": {"index.html": H}},
     "incident": {"what": "aborted", "note": "by the operator"},
 }

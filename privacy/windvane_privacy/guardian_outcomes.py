@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a guardian's steps tell their caller.
+
+Rules kept here:
+* values only; no nonce, key or share is in them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windvane_privacy.roster import RosterMember
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyOutcome:
+    """What `ready` did. `new_members`: organisations that the roster lists and the last accepted one did not."""
+
+    round_key_id: str
+    roster_sha256: str
+    new_members: tuple[RosterMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NonceOutcome:
+    """What `reveal_nonce` did: whether the nonce is in the log (it is not, if the lot was drawn without it)."""
+
+    revealed: bool
+    set_root: str
