@@ -22,7 +22,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from windvane.carried import Bundle, Out, carrying, read_carried
 from windvane.terminal import Json, RoundName, Wait, err, out, patiently, print_json, utc_now
 from windvane_privacy import canonical
-from windvane_privacy.errors import ConfigurationError, LotBeforeClose, NotReady, UnknownManifest
+from windvane_privacy.errors import ConfigurationError, LotBeforeClose, NotReady, UnknownManifest, WindvaneError
 from windvane_privacy.identity import fingerprint_words
 
 if TYPE_CHECKING:
@@ -104,6 +104,69 @@ def open_(
         return
     out.print(f"Round [bold]{round_id}[/] is opened for the set {nonce.set_root}.")
     out.print(f"Signed result: {digest}")
+
+
+@app.command()
+def inspect(round_id: RoundName, state: State = HERE, bundle: Bundle = None, as_json: Json = False) -> None:
+    """Look at a round check by check, up to the lot; sends nothing."""
+    from windvane_privacy import inspection
+
+    with _session(state, bundle) as session:
+        found = list(inspection.inspect(session, round_id))
+    if as_json:
+        print_json([{"check": one.name, "found": one.found, "refusal": _named(one.refusal)} for one in found])
+    else:
+        for one in found:
+            said = one.found if one.refusal is None else f"{_named(one.refusal)}: {one.refusal.sentence()}"
+            out.print(f"{'holds' if one.refusal is None else 'FAILS'}  {one.name}: {said}", markup=False)
+    if any(one.refusal is not None for one in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def verify(round_id: RoundName, state: State = HERE, bundle: Bundle = None, as_json: Json = False) -> None:
+    """Open your share of every accepted envelope and name the members whose share does not open; sends nothing."""
+    from windvane_privacy import inspection
+
+    with _session(state, bundle) as session:
+        bad = inspection.verify(session, round_id)
+    if as_json:
+        print_json([{"member": member, "refusal": _named(refusal)} for member, refusal in bad])
+    else:
+        for member, refusal in bad:
+            out.print(f"member {member}: {_named(refusal)}: {refusal.sentence()}", markup=False)
+        if not bad:
+            out.print(f"Every share of [bold]{round_id}[/] opens.")
+    if bad:
+        raise typer.Exit(1)
+
+
+@app.command("log")
+def log_(state: State = HERE, as_json: Json = False) -> None:
+    """Your own record: each round, how far it went here, for which set it was opened, whether its key is destroyed."""
+    from windvane_privacy.guardian_ledger import GuardianLedger
+
+    with GuardianLedger(state) as ledger:
+        rows = [
+            {
+                "round": row.round_id,
+                "state": row.state,
+                "set_root": row.set_root,
+                "result": None if row.result is None else canonical.sha256_hex(row.result),
+                "held": len(ledger.held(row.round_id)),
+                "key_destroyed": ledger.destroyed(row.round_id) is not None,
+            }
+            for row in ledger.rounds()
+        ]
+    if as_json:
+        print_json(rows)
+        return
+    for one in rows:
+        key = "key destroyed" if one["key_destroyed"] else "key kept"
+        opened = f"opened for set {one['set_root']}, result {one['result']}" if one["result"] else str(one["state"])
+        out.print(f"{one['round']}: {opened}; {key}", markup=False)
+    if not rows:
+        out.print("No round yet.")
 
 
 @app.command()
@@ -217,6 +280,10 @@ def _session(
         return
     with _courier(state) as courier, GuardianSession(state, courier, utc_now) as session:
         yield session
+
+
+def _named(refusal: WindvaneError | None) -> str | None:
+    return None if refusal is None else type(refusal).__name__.rstrip("_")
 
 
 def _courier(state: Path) -> HttpsCourier:

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
@@ -36,11 +35,9 @@ from windvane_privacy.agreement import check_agreement
 from windvane_privacy.ceremony import ClosedSet, check_floors, check_not_stopped, closed_set, fixed_lot
 from windvane_privacy.couriers import Courier, Parcel
 from windvane_privacy.destroying import check_destruction
-from windvane_privacy.envelope import commit_hash, open_share, parse_envelope, split_envelopes, verify_envelope
+from windvane_privacy.envelope import split_envelopes
 from windvane_privacy.errors import (
     AlreadyOpened,
-    BadMemberSignature,
-    CommitMismatch,
     EntryConflict,
     FederationTooSmall,
     GuardianNotPinned,
@@ -57,14 +54,13 @@ from windvane_privacy.errors import (
     WrongGuardianKey,
 )
 from windvane_privacy.guardian_ledger import GuardianLedger, GuardianRound
-from windvane_privacy.guardian_outcomes import NonceOutcome, ReadyOutcome
+from windvane_privacy.guardian_outcomes import NonceOutcome, ReadyOutcome, View
 from windvane_privacy.guardian_state import GuardianState, load_guardian
 from windvane_privacy.handed_over import check_handed_over, is_accepted
 from windvane_privacy.holding import check_nobody_left_out
 from windvane_privacy.identity import check_public
 from windvane_privacy.log import (
     Head,
-    Leaf,
     Scan,
     first_of,
     is_round,
@@ -75,6 +71,7 @@ from windvane_privacy.log import (
     verify_receipt,
 )
 from windvane_privacy.manifest import Manifest, parse_time
+from windvane_privacy.opening import Opener
 from windvane_privacy.policy import DEMO_FLOORS, check_manifest
 from windvane_privacy.roster import Roster, RosterMember, SignedRoster, check_successor, endorse, verify_roster
 from windvane_privacy.signed import verify_signed_manifest
@@ -82,16 +79,6 @@ from windvane_privacy.tally import make_result
 
 Clock = Callable[[], datetime]
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """What the coordinator shows of a round, verified up to the agreement."""
-
-    manifest: Manifest
-    roster: Roster
-    leaves: tuple[Leaf, ...]
-    day: str
 
 
 class GuardianSession:
@@ -276,31 +263,44 @@ class GuardianSession:
     def _sum(
         self,
         round_id: str,
-        view: _View,
+        view: View,
         closed: ClosedSet,
         cohorts: tuple[tuple[int, ...], ...],
         progress: Progress | None,
     ) -> bytes:
         manifest = view.manifest
-        raws = split_envelopes(self._exchange("envelopes", round_id), manifest, len(closed.accepted))
-        keys = {member.number: bytes.fromhex(member.key) for member in view.roster.active}
+        raws = self.envelopes(view, closed)
+        opener = self.opener(view)
         place = {member: g for g, cohort in enumerate(cohorts) for member in cohort}
-        key = self._state.round_key(round_id)
         sums = [np.zeros(manifest.length, dtype=np.uint64) for _ in cohorts]
         for done, ((member, logged), raw) in enumerate(zip(closed.accepted, raws, strict=True), start=1):
-            if commit_hash(raw) != logged:
-                raise CommitMismatch
-            envelope = parse_envelope(raw, manifest)
-            if envelope.member != member:
-                raise BadMemberSignature("It names another member.")
-            verify_envelope(envelope, keys[member])
-            share = open_share(envelope, manifest, self._state.index, key)
+            share = opener.share(raw, member, logged)
             # The blind element at the end serves a later check of single shares; it is no part of any sum.
             sums[place[member]] = field.add(sums[place[member]], share[: manifest.length])
             if progress is not None:
                 progress(done, len(raws))
         counts = [len(cohort) for cohort in cohorts]
         return make_result(manifest, closed.set_root, self._state.index, counts, sums, self._state.identity)
+
+    # --- what a look needs ---
+
+    def view(self, round_id: str) -> View:
+        """What the coordinator shows of a round, verified up to the agreement; sends nothing.
+
+        Raises:
+            WindvaneError: what does not hold; see `reveal_nonce`.
+        """
+        return self._look(round_id, self._row(round_id))
+
+    def envelopes(self, view: View, closed: ClosedSet) -> list[bytes]:
+        """The envelopes of the closed set, by member number, as the coordinator hands them out: nothing is checked."""
+        answer = self._exchange("envelopes", view.manifest.round)
+        return split_envelopes(answer, view.manifest, len(closed.accepted))
+
+    def opener(self, view: View) -> Opener:
+        """What opens this guardian's shares of the round."""
+        keys = {member.number: bytes.fromhex(member.key) for member in view.roster.active}
+        return Opener(view.manifest, keys, self._state.index, self._state.round_key(view.manifest.round))
 
     # --- after the appeal ---
 
@@ -326,7 +326,7 @@ class GuardianSession:
 
     # --- what the coordinator shows ---
 
-    def _look(self, round_id: str, row: GuardianRound) -> _View:
+    def _look(self, round_id: str, row: GuardianRound) -> View:
         if self._ledger.destroyed(round_id) is not None:
             raise RoundKeyDestroyed
         manifest = verify_signed_manifest(self._exchange("manifest", round_id), self._state.coordinator)
@@ -343,7 +343,7 @@ class GuardianSession:
             self._check_bound(row, closed_set(shown.leaves, manifest, signed.roster), None)
         self._check_log(shown, row)
         roster = check_agreement(manifest, signed, shown.leaves)
-        return _View(manifest, roster, shown.leaves, shown.head.day)
+        return View(manifest, roster, shown.leaves, shown.head.day)
 
     def _check_log(self, shown: Scan, row: GuardianRound) -> None:
         policy, stored = self._state.log_policy, self._ledger.recall("head")

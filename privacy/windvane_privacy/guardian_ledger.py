@@ -131,6 +131,11 @@ class GuardianLedger:
         row = self._file.row(query, (round_id,))
         return None if row is None else GuardianRound(*row)
 
+    def rounds(self) -> list[GuardianRound]:
+        """Every round of this guardian, by name."""
+        found = self._file.rows(f"SELECT {', '.join(_COLUMNS)} FROM round ORDER BY round_id")
+        return [GuardianRound(*row) for row in found]
+
     def begin(self, round_id: str, round_key_id: str, nonce: bytes, ready_leaf: bytes) -> None:
         """Write `ready`. Raises IllegalTransition where the round has begun before."""
         with self._transaction() as connection:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a guardian's steps tell their caller.
+"""What a guardian's steps tell their caller, and what it was shown.
 
 Rules kept here:
 * values only; no nonce, key or share is in them.
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from windvane_privacy.roster import RosterMember
+from windvane_privacy.leaf import Leaf
+from windvane_privacy.manifest import Manifest
+from windvane_privacy.roster import Roster, RosterMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +29,13 @@ class NonceOutcome:
 
     revealed: bool
     set_root: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the coordinator shows of a round, verified up to the agreement. `day`: that of the log's checkpoint."""
+
+    manifest: Manifest
+    roster: Roster
+    leaves: tuple[Leaf, ...]
+    day: str

@@ -18,6 +18,7 @@ from small_federation import FAMILIES, ROUND, Member, SmallFederation, dates_aro
 from windvane_client.https import HttpsCourier
 from windvane_privacy.couriers import Parcel
 from windvane_privacy.errors import (
+    AppealRunning,
     ConfigurationError,
     FederationTooSmall,
     InsecureAddress,
@@ -151,8 +152,14 @@ def test_a_round_by_commands_alone(tmp_path: Path, address: str, courier: HttpsC
     for j in (2, 3):
         guardian("open", ROUND, "--state", tmp_path / f"g{j}", "--json")
     assert json.loads(coordinator("close-round", ROUND, "--json", *state).stdout)["crosschecked"] is True
+    looked = guardian("inspect", ROUND, "--state", tmp_path / "g1").output
+    assert looked.count("holds") == 3
+    assert "opens" in guardian("verify", ROUND, "--state", tmp_path / "g1").output
+    assert "opened for set" in guardian("log", "--state", tmp_path / "g1").output
     site = Path(json.loads(coordinator("publish", ROUND, "--json", *state).stdout)["site"])
     assert verify_quarter(site / "2026-q3", public).demo
+    with pytest.raises(AppealRunning):
+        guardian("destroy", ROUND, "--state", tmp_path / "g1")
 
 
 @pytest.mark.process
@@ -190,6 +197,12 @@ def test_a_guardian_without_a_pinned_coordinator_does_nothing(tmp_path: Path) ->
     for command in ("ready", "open"):
         with pytest.raises((ConfigurationError, PolicyMissing)):
             guardian(command, ROUND, "--state", tmp_path / "g1")
+
+
+def test_a_guardian_without_a_round_has_an_empty_record(tmp_path: Path) -> None:
+    init_all(tmp_path)
+    assert guardian("log", "--state", tmp_path / "g1").output.strip() == "No round yet."
+    assert json.loads(guardian("log", "--state", tmp_path / "g1", "--json").stdout) == []
 
 
 def test_the_network_needs_a_certificate(tmp_path: Path) -> None:
