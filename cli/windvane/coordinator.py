@@ -18,6 +18,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from windvane.passphrases import NewFile, Remove, Sealed, change_keys, seal_new_keys
 from windvane.terminal import POLL_SECONDS, Json, RoundName, Wait, err, out, patiently, print_json
 from windvane_privacy import canonical
 from windvane_privacy.catalogue import Family
@@ -66,11 +67,13 @@ def init(
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="A demonstration: lower floors, said on every page.")] = False,
     origin: Annotated[str | None, typer.Option("--origin", help="Name of the public log; never changes.")] = None,
+    passphrase: Sealed = False,
     as_json: Json = False,
 ) -> None:
     """Make the coordinator's key, the federation's document and an empty log."""
     from windvane_server.coordinator import init_coordinator
 
+    seal_new_keys(passphrase)
     cards = [_read(path) for path in guardian]
     keys = [_read(path).decode("ascii", "replace").strip() for path in witness]
     federation = init_coordinator(
@@ -90,6 +93,12 @@ def init(
     out.print(
         "Next: `windvane coordinator run`, then each guardian runs `windvane guardian init --coordinator ADDRESS`."
     )
+
+
+@app.command("passphrase")
+def passphrase_(state: State = HERE, new_file: NewFile = None, remove: Remove = False) -> None:
+    """Set, change or remove the passphrase of the coordinator's and the log's key."""
+    change_keys(sorted(state.glob("*.key")), new_file, remove=remove)
 
 
 @app.command()

@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from windvane.carried import Bundle, Out, carrying, read_carried
+from windvane.passphrases import NewFile, Remove, Sealed, change_keys, seal_new_keys
 from windvane.terminal import Json, RoundName, Wait, err, out, patiently, print_json, utc_now
 from windvane_privacy import canonical
 from windvane_privacy.errors import ConfigurationError, LotBeforeClose, NotReady, UnknownManifest, WindvaneError
@@ -51,10 +52,12 @@ def init(
     bundle: Bundle = None,
     demo: Annotated[bool, typer.Option("--demo", help="Take part in demonstrations.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="The fingerprint was compared by another way.")] = False,
+    passphrase: Sealed = False,
     as_json: Json = False,
 ) -> None:
     """First run: make the key and the card for the coordinator. Second run, --coordinator or --bundle: pin its key."""
     if coordinator is None and bundle is None:
+        seal_new_keys(passphrase)
         _make_card(state, name, group, as_json=as_json)
     else:
         _pin(state, coordinator, ca, bundle, demo=demo, yes=yes, as_json=as_json)
@@ -139,6 +142,12 @@ def verify(round_id: RoundName, state: State = HERE, bundle: Bundle = None, as_j
             out.print(f"Every share of [bold]{round_id}[/] opens.")
     if bad:
         raise typer.Exit(1)
+
+
+@app.command("passphrase")
+def passphrase_(state: State = HERE, new_file: NewFile = None, remove: Remove = False) -> None:
+    """Set, change or remove the passphrase of your identity key and of every round's key."""
+    change_keys([*state.glob("identity.key"), *sorted(state.glob("round-*.key"))], new_file, remove=remove)
 
 
 @app.command("log")

@@ -33,6 +33,8 @@ AUDIENCES: dict[str, tuple[str, str, str | None]] = {
     "audit": ("windvane.audit", "For reviewers: check a report, a site or this program's noise, offline.", None),
     "demo": ("windvane.demo", "A whole federation on this machine, from log files to a report.", "server"),
 }
+HOLD_KEYS = frozenset({"member", "guardian", "witness", "coordinator"})
+"""Whose key files may be sealed with a passphrase, which is asked for on a terminal."""
 EXTRAS = {"server": ("alembic", "fastapi", "jinja2", "sqlalchemy", "uvicorn")}
 """What each extra brings, by the names that are imported."""
 
@@ -51,6 +53,8 @@ class Audiences(click.Group):
         if any(importlib.util.find_spec(package) is None for package in EXTRAS.get(extra or "", ())):
             raise MissingExtra(f"Extra: {extra}.")
         app = importlib.import_module(module).app
+        if cmd_name in HOLD_KEYS:
+            importlib.import_module("windvane.passphrases").ask_on_terminals()
         command = typer.main.get_command(app)
         command.name = cmd_name
         return command

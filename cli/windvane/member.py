@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
 from windvane.carried import FromFile, ToFile, carrying
+from windvane.passphrases import Sealed, seal_new_keys
 from windvane.terminal import Json, RoundName, err, print_json, utc_now
 from windvane_privacy import canonical
 from windvane_privacy.errors import ConfigurationError, NeedsApproval, StateExists, WindvaneError
@@ -65,6 +66,7 @@ def init(
         Path | None,
         typer.Option("--collector", help="Make this machine a collector from a file of your agent's collector-key."),
     ] = None,
+    passphrase: Sealed = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -85,6 +87,7 @@ def init(
         raise typer.BadParameter("a member needs all three", param_hint="--name, --band, --coordinator")
     existing = _unenrolled(state)
     if existing is None:
+        seal_new_keys(passphrase)
         settings = MemberSettings(
             name=name,
             band=band,
@@ -388,6 +391,7 @@ def _mount() -> None:
     from windvane.member_collector import collector_key
     from windvane.member_files import hand_over
     from windvane.member_ledger import app as ledger
+    from windvane.member_passphrase import passphrase
     from windvane.member_people import forget, notice
     from windvane.member_policy import app as policy
     from windvane.member_round import refuse, rehearse
@@ -398,6 +402,7 @@ def _mount() -> None:
     app.add_typer(policy, name="policy")
     app.command("hand-over")(hand_over)
     app.command("refuse")(refuse)
+    app.command("passphrase")(passphrase)
     app.command("rehearse")(rehearse)
     app.command("collector-key")(collector_key)
     app.command("notice")(notice)

@@ -16,6 +16,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from windvane.passphrases import NewFile, Remove, Sealed, change_keys, seal_new_keys
 from windvane.terminal import Json, err, out, print_json, utc_now
 from windvane_privacy import canonical
 from windvane_privacy.errors import ConfigurationError, NotReady
@@ -32,11 +33,13 @@ State = Annotated[Path, typer.Option("--state", help="Folder of this witness.")]
 def init(
     name: Annotated[str, typer.Option("--name", help="Name in signature lines, such as witness.example.org/1.")],
     state: State = HERE,
+    passphrase: Sealed = False,
     as_json: Json = False,
 ) -> None:
     """Make the witness's key; what others need of it is the file witness.vkey."""
     from windvane_privacy.witness_state import CARD, init_witness
 
+    seal_new_keys(passphrase)
     key = init_witness(state, name)
     if as_json:
         print_json({"key": key, "card": str(state / CARD)})
@@ -126,6 +129,12 @@ def status(state: State = HERE, as_json: Json = False) -> None:
         out.print(f"{origin}: signed at {size} entries.", markup=False)
     if not sizes:
         out.print("No log is pinned. Next: `windvane witness pin --coordinator ADDRESS`.")
+
+
+@app.command("passphrase")
+def passphrase_(state: State = HERE, new_file: NewFile = None, remove: Remove = False) -> None:
+    """Set, change or remove the passphrase of the witness's key."""
+    change_keys(list(state.glob("witness.key")), new_file, remove=remove)
 
 
 def _address(state: Path) -> tuple[str, Path | None, str]:

@@ -40,7 +40,6 @@ from windvane_client.settings import MemberSettings, check_settings, settings_to
 from windvane_privacy.errors import ConfigurationError, DemoManifest, StateExists, StateNotWritten
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.keyfiles import (
-    read_secret,
     replace_file,
     require_platform,
     secure_folder,
@@ -49,6 +48,7 @@ from windvane_privacy.keyfiles import (
 )
 from windvane_privacy.ledger import Ledger
 from windvane_privacy.log import is_round
+from windvane_privacy.passphrase import read_key, write_key
 from windvane_privacy.policy import PinnedGuardian, Policy, load_policy, policy_toml
 from windvane_privacy.quorum import WitnessPolicy
 from windvane_privacy.roster import make_enrolment
@@ -158,7 +158,7 @@ class MemberState:
     @property
     def key(self) -> SigningKey:
         """The identity key."""
-        return SigningKey.from_raw(read_secret(self.folder / "keys" / "identity.key"))
+        return SigningKey.from_raw(read_key(self.folder / "keys" / "identity.key"))
 
     @property
     def people(self) -> People:
@@ -301,7 +301,7 @@ def _fill(
     for name in ("keys", "collection", "manifests"):
         secure_folder(draft / name)
     key = SigningKey.generate()
-    write_secret(draft / "keys" / "identity.key", key.raw)
+    write_key(draft / "keys" / "identity.key", key.raw)
     load_or_make_k_org(draft / "keys" / "k_org.key")
     policy = policy_toml(
         coordinator=found.coordinator,

@@ -526,6 +526,21 @@ class RoundStopped(LedgerError):
     advice = "Nothing to do. A stop is final for its round; the next round is a new decision."
 
 
+class PassphraseMissing(ConfigurationError):
+    """A key file is sealed with a passphrase, and none was given."""
+
+    advice = (
+        "Run the command on a terminal, or give systemd's credential windvane-passphrase, or name a file of yours in "
+        "WINDVANE_PASSPHRASE_FILE."
+    )
+
+
+class PassphraseWrong(ConfigurationError):
+    """A key file does not open with this passphrase."""
+
+    advice = "Try again; if it stays so, restore the key file from your backup."
+
+
 class ClockImplausible(LedgerError):
     """This machine's clock contradicts the log."""
 

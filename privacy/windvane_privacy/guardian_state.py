@@ -19,6 +19,7 @@ from windvane_privacy import keyfiles
 from windvane_privacy.errors import ConfigurationError, GuardianNotPinned, StateExists
 from windvane_privacy.guardian_ledger import GuardianLedger
 from windvane_privacy.identity import SigningKey
+from windvane_privacy.passphrase import read_key, write_key
 from windvane_privacy.policy import PinnedGuardian, Policy, load_policy, policy_toml
 from windvane_privacy.quorum import WitnessPolicy
 from windvane_privacy.sealing import RoundKey
@@ -59,7 +60,7 @@ class GuardianState:
             ConfigurationError: it was never made, or is gone.
             KeyFileTooOpen: others can read it.
         """
-        return RoundKey.from_raw(keyfiles.read_secret(self._round_key_file(round_id)))
+        return RoundKey.from_raw(read_key(self._round_key_file(round_id)))
 
     def make_round_key(self, round_id: str) -> RoundKey:
         """This round's encryption key, made now unless an earlier call that was cut short has made it."""
@@ -67,7 +68,7 @@ class GuardianState:
         if path.exists():
             return self.round_key(round_id)
         key = RoundKey.generate()
-        keyfiles.write_secret(path, key.raw)
+        write_key(path, key.raw)
         return key
 
     def destroy_round_key(self, round_id: str) -> None:
@@ -101,7 +102,7 @@ def init_guardian(folder: Path, name: str, group: str) -> bytes:
         raise StateExists
     GuardianLedger.create(folder)
     keyfiles.write_secret(folder / CARD, card)
-    keyfiles.write_secret(folder / IDENTITY, key.raw)
+    write_key(folder / IDENTITY, key.raw)
     return card
 
 
@@ -153,7 +154,7 @@ def load_guardian(folder: Path) -> GuardianState:
         ConfigurationError, PolicyMissing, KeyFileTooOpen: a file is missing, malformed or open to others.
         GuardianNotPinned: the key here is not one of the federation.
     """
-    identity = SigningKey.from_raw(keyfiles.read_secret(folder / IDENTITY))
+    identity = SigningKey.from_raw(read_key(folder / IDENTITY))
     policy = load_policy(folder / POLICY)
     federation = decode_federation(keyfiles.read_secret(folder / FEDERATION))
     index = next((g.index for g in federation.guardians if g.identity == identity.public.hex()), None)

@@ -29,6 +29,7 @@ from windvane_privacy.notes import (
     parse_verifier_key,
     verifier_key,
 )
+from windvane_privacy.passphrase import read_key, write_key
 from windvane_privacy.quorum import Signer
 from windvane_privacy.witness import Witness
 
@@ -90,7 +91,7 @@ def init_witness(folder: Path, name: str) -> str:
     card = verifier_key(name, key.public)
     secure_folder(folder / LOGS)
     write_secret(folder / CARD, f"{card}\n".encode())
-    write_secret(folder / KEY, key.raw)
+    write_key(folder / KEY, key.raw)
     return card
 
 
@@ -126,7 +127,7 @@ def load_witness(folder: Path) -> Witness:
         ConfigurationError, KeyFileTooOpen: a file is missing, damaged or open to others.
     """
     own = own_signer(folder)
-    key = Cosigner.from_raw(own.name, read_secret(folder / KEY))
+    key = Cosigner.from_raw(own.name, read_key(folder / KEY))
     if key.public != own.public:
         raise ConfigurationError("witness.key and witness.vkey do not belong together.")
     return Witness(key, pinned_logs(folder), FileShelf(folder))

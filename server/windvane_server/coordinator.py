@@ -29,6 +29,7 @@ from windvane_privacy.errors import ConfigurationError, MalformedInput, NotReady
 from windvane_privacy.identity import SigningKey
 from windvane_privacy.keyfiles import check_private, read_secret, require_platform, secure_folder, write_secret
 from windvane_privacy.notes import Cosigner, parse_verifier_key
+from windvane_privacy.passphrase import read_key, write_key
 from windvane_privacy.quorum import usual_rule
 from windvane_privacy.roster import RosterGuardian, is_name
 from windvane_privacy.signed import FEDERATION_SCHEMA, Federation, LogPins, PinnedWitness, decode_federation, read_card
@@ -113,8 +114,8 @@ def init_coordinator(
         demo=demo,
     )
     decode_federation(federation.encode())
-    write_secret(folder / KEY_FILE, key.raw)
-    write_secret(folder / LOG_KEY_FILE, log_key.raw)
+    write_key(folder / KEY_FILE, key.raw)
+    write_key(folder / LOG_KEY_FILE, log_key.raw)
     write_secret(folder / FEDERATION_FILE, federation.encode())
     Store(folder / DATABASE).close()
     (folder / DATABASE).chmod(0o600)
@@ -135,13 +136,13 @@ class Coordinator:
         """
         require_platform()
         self.state = state
-        key = SigningKey.from_raw(read_secret(state / KEY_FILE))
+        key = SigningKey.from_raw(read_key(state / KEY_FILE))
         self.federation = decode_federation(read_secret(state / FEDERATION_FILE))
         if self.federation.coordinator != key.public.hex():
             raise ConfigurationError("The key and federation.json do not belong together.")
         check_private(state / DATABASE)
         self.store = Store(state / DATABASE)
-        log_key = Cosigner.from_raw(self.federation.log_origin, read_secret(state / LOG_KEY_FILE))
+        log_key = Cosigner.from_raw(self.federation.log_origin, read_key(state / LOG_KEY_FILE))
         if self.federation.log.key != log_key.public.hex():
             raise ConfigurationError("The key of the log and federation.json do not belong together.")
         policy, second = self.federation.log_policy, state / CHECKPOINT_FILE
