@@ -26,7 +26,7 @@ CLAMP_TAIL = Fraction(1, 2**75)
 """P(|noise| >= 10 s_i) of one entry is below this for every s_i of 26 and more (a test computes it)."""
 CLAMP_SHARE = Fraction(1, 1000)
 """The clamp of the noise may add at most this share of delta."""
-_DELTA = re.compile(r"1e-[1-9]\d?")
+_DELTA = re.compile(r"1e-[1-9][0-9]?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,8 @@ def _is_text(value: JsonValue) -> bool:
     return isinstance(value, str) and len(value) <= 1000 and not any(ord(c) < 0x20 for c in value)
 
 
-def _is_round_key(value: JsonValue) -> bool:
+def is_round_key(value: JsonValue) -> bool:
+    """Whether a value is the lower-case hex form of a public round key, 1,216 bytes."""
     return isinstance(value, str) and re.fullmatch(r"[0-9a-f]{2432}", value) is not None
 
 
@@ -88,7 +89,7 @@ LEAF_TYPES: Mapping[str, Mapping[str, Callable[[JsonValue], bool]]] = {
     "roster": {"sha256": is_hash, "version": _is_whole},
     "guardian-ready": {
         "guardian": _is_whole,
-        "round_key": _is_round_key,
+        "round_key": is_round_key,
         "round_key_id": is_hash,
         "nonce_commitment": is_hash,
     },

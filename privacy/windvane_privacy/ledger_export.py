@@ -28,7 +28,7 @@ from windvane_privacy.manifest import Manifest, parse_time
 SCHEMA = "windvane/ledger-entry/v1"
 MAX_LINE_BYTES = 16 * 1024
 MAX_LINES = 10_000
-_SCALE = re.compile(r"\d{1,9}\.\d{1,20}")
+_SCALE = re.compile(r"[0-9]{1,9}\.[0-9]{1,20}")
 _LARGEST = 2**53
 _MOST = 10**6
 """Far above any Q, s or h, and small enough that OpenDP's map of it is a number."""

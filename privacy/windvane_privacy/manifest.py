@@ -23,7 +23,7 @@ import msgspec
 from windvane_privacy import canonical
 from windvane_privacy.catalogue import KINDS, POOLED, SIGNALS, Catalogue, Family, greedy_pairs
 from windvane_privacy.errors import CapacityExceeded, MalformedInput, ManifestError
-from windvane_privacy.leaf import is_day
+from windvane_privacy.leaf import is_day, is_hash, is_round, is_round_key
 
 SCHEMA = "windvane/manifest/v1"
 FIELD_PRIME = 2**64 - 2**32 + 1
@@ -35,6 +35,8 @@ MIN_SHARE_SCALE = 26
 LEAD_DAYS = 14
 MOST_COMPARED = 100
 """Families of a pair list at most, so that no manifest makes its readers compute for ever."""
+MOST_DAYS = 3660
+"""Longest time from a report until its keys are gone: ten years."""
 
 
 class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}):
@@ -235,12 +237,14 @@ def parse_time(text: str) -> datetime:
     Raises:
         MalformedInput: another form.
     """
-    if not text.startswith("2"):
-        raise MalformedInput("a time is not of the form 2026-07-01T00:00:00Z")
     try:
-        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        found = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError as error:
         raise MalformedInput("a time is not of the form 2026-07-01T00:00:00Z") from error
+    # Python's reader takes single digits, spaces and digits of other scripts too.
+    if not text.startswith("2") or format_time(found) != text:
+        raise MalformedInput("a time is not of the form 2026-07-01T00:00:00Z")
+    return found
 
 
 def format_time(moment: datetime) -> str:
@@ -257,7 +261,7 @@ def decode(raw: bytes) -> Manifest:
     """A sound manifest from canonical bytes.
 
     Raises:
-        MalformedInput: not canonical, an unknown field, a wrong type.
+        MalformedInput: not canonical, a missing or unknown field, a wrong type.
         ManifestError, CapacityExceeded: the fields contradict each other.
     """
     value = canonical.decode(raw)
@@ -265,6 +269,9 @@ def decode(raw: bytes) -> Manifest:
         manifest = msgspec.convert(value, Manifest)
     except msgspec.ValidationError:
         raise MalformedInput("a field of the manifest is missing, unknown or of another type") from None
+    # A field that has a default could be left out: one agreement would have two spellings, and two hashes.
+    if encode(manifest) != raw:
+        raise MalformedInput("a field of the manifest is missing")
     check(manifest)
     return manifest
 
@@ -291,6 +298,7 @@ def _findings(m: Manifest) -> Iterator[tuple[bool, str]]:
     order = m.pair_source.order
     days = [day for family in m.families for day in (family.valid_from, family.retired_from) if day is not None]
     yield m.schema != SCHEMA, "The manifest is of another version."
+    yield not _forms_hold(m), "A key, a hash or the name of a round in the manifest is malformed."
     yield not all(is_day(day) for day in days), "A day of the catalogue is not of the form 2026-07-01."
     yield m.signals != tuple(SIGNALS), "The layout must have the five signals in their order."
     yield not m.pooled and not set(m.kinds) <= set(KINDS) - {"other"}, "A kind of work is not in the closed list."
@@ -319,6 +327,16 @@ def _findings(m: Manifest) -> Iterator[tuple[bool, str]]:
     yield from _date_findings(m)
 
 
+def _forms_hold(m: Manifest) -> bool:
+    hashes = [m.coordinator, m.roster.sha256, *(rule.sha256 for rule in m.rules)]
+    hashes += [h for g in m.guardians for h in (g.identity, g.round_key_id, g.nonce_commitment, g.ready_leaf)]
+    hashes += [] if m.previous_report is None else [m.previous_report]
+    rounds = [m.round] if m.last_full_round is None else [m.round, m.last_full_round]
+    return (
+        all(map(is_hash, hashes)) and all(map(is_round, rounds)) and all(is_round_key(g.round_key) for g in m.guardians)
+    )
+
+
 def _date_findings(m: Manifest) -> list[tuple[bool, str]]:
     start, end = parse_time(m.events.from_), parse_time(m.events.to)
     deadline = parse_time(m.collection_deadline)
@@ -339,7 +357,9 @@ def _date_findings(m: Manifest) -> list[tuple[bool, str]]:
         (not ordered, "The dates of the round are not in order."),
         (not m.demo and not real, "The dates are not those of a real round."),
         (m.appeal_days < 30 and not m.demo, "The appeal period is shorter than 30 days."),
+        (m.appeal_days < 0, "The appeal period is malformed."),
         (m.destroy_by_days < m.appeal_days, "Keys would be destroyed before the appeal ends."),
+        (m.destroy_by_days > MOST_DAYS, "Keys would be kept for more than ten years."),
     ]
 
 

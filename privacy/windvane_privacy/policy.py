@@ -51,8 +51,8 @@ MOST_LIFETIME_RHO = Fraction(9, 8)
 LEAST_GUARDIANS = 3
 NO_OVERLAP = budget.Overlap()
 _KEY = re.compile(r"[0-9a-f]{64}")
-_FRACTION = re.compile(r"[1-9]\d{0,8}(?:/[1-9]\d{0,8})?")
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_FRACTION = re.compile(r"[1-9][0-9]{0,8}(?:/[1-9][0-9]{0,8})?")
+_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?")
 
 
 class PinnedGuardian(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -143,7 +143,7 @@ def read_policy(raw: bytes) -> Policy:
         raise PolicyMissing("policy.toml is larger than any policy.")
     try:
         table = tomllib.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or a number of more digits than Python reads
         raise PolicyMissing from error
     return policy_from(table)
 

@@ -21,7 +21,7 @@ from windvane_privacy.errors import MalformedInput
 from windvane_privacy.noise import gaussian, opendp, sensitivity
 
 MAX_BYTES = 4096
-_VERSION = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}")
+_VERSION = re.compile(r"[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
 
 
 @dataclass(frozen=True, slots=True)

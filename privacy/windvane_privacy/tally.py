@@ -121,7 +121,8 @@ def read_result(raw: bytes, identity: bytes) -> GuardianResult:
     for g, cohort in enumerate(value["cohorts"]):
         if not isinstance(cohort, dict) or set(cohort) != {"cohort", "count", "share"} or cohort["cohort"] != g:
             raise MalformedInput
-        if type(cohort["count"]) is not int or cohort["count"] < 1:
+        # `true` equals 1 here, and would be a second spelling of it.
+        if type(cohort["cohort"]) is not int or type(cohort["count"]) is not int or cohort["count"] < 1:
             raise MalformedInput
         counts.append(cohort["count"])
         rows.append(_elements(cohort["share"]))
