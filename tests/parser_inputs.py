@@ -55,7 +55,15 @@ SECOND = int(NOW.timestamp())
 MEMBER, KEY, COORDINATOR, GUARDIAN = 7, member_key(7), coordinator_key(), guardian_key(1)
 SMALL = make_manifest(k=2, cap=1)
 """Ten numbers: an envelope of it is short enough to be changed often."""
-OTHER = make_manifest(members=60, demo=False, k=3, kinds=("coding", "writing"), previous_report=derived("report").hex())
+FAMILIES = (
+    Family("alder", "Alder", "vendor", ("alder-[0-9]+(?:-mini)?", "(?:old)?alder")),
+    Family("birch", "Birch", "vendor", (), "2026-02-01", "2027-01-01"),
+    Family("cedar", "Cedar", "vendor", ("cedar.*",), None, "2026-08-01"),
+)
+OTHER = make_manifest(
+    members=60, demo=False, k=3, kinds=("coding", "writing"), families=FAMILIES,
+    previous_report=derived("report").hex(),
+)  # fmt: skip
 HASH = derived("some hash").hex()
 
 

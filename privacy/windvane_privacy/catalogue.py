@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+import warnings
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from itertools import combinations
@@ -115,8 +116,11 @@ class Catalogue:
         self.ids = tuple(ids)
         self._by_id = {family.id: family for family in families}
         try:
-            self._patterns = [(f.id, re.compile(p)) for f in families for p in (re.escape(f.id), *f.patterns)]
-        except (re.error, OverflowError, RecursionError) as error:
+            with warnings.catch_warnings():
+                # A pattern that a later Python will read otherwise would give two members two families.
+                warnings.simplefilter("error", FutureWarning)
+                self._patterns = [(f.id, re.compile(p)) for f in families for p in (re.escape(f.id), *f.patterns)]
+        except (re.error, OverflowError, RecursionError, FutureWarning) as error:
             raise ManifestError("A pattern of the catalogue is not a regular expression.") from error
         self._seen: dict[str, str] = {}
 

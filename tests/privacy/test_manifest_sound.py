@@ -54,7 +54,7 @@ def test_a_year_that_no_window_can_be_reckoned_from_is_refused(year: str, name: 
         decode(altered("events", name, f"{year}-12-31T00:00:00Z"))
 
 
-@pytest.mark.parametrize("pattern", ["a{99999999999}", "(", "(" * 5000])
+@pytest.mark.parametrize("pattern", ["a{99999999999}", "(", "(" * 5000, "[[a]", "[a||b]"])
 def test_a_pattern_that_cannot_be_compiled_is_refused(pattern: str) -> None:
     families = (Family("alder", "Alder", "vendor", (pattern,)), Family("birch", "Birch", "vendor", ()))
     manifest = make_manifest(k=2, cap=1, sound=False, families=families, order=("alder", "birch"))

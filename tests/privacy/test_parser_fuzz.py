@@ -32,6 +32,7 @@ NOT_FROM_OUTSIDE = {
     "decode_signed",  # numbers of the field, after their own checks
     "decode_hash",  # a line inside checkpoints and proofs, which are on the list
     "read_secret",  # a file of one's own
+    "read_key",  # a file of one's own
     "read_signed_card",  # the two kinds of card are on the list
     "read_head",  # a checkpoint with its quorum: the answer with the log and the receipt are on the list
 }
