@@ -2,7 +2,8 @@
 """One case of hostile or damaged bytes for one parser: drawn by its number, parsed, and judged.
 
 Rules kept here:
-* a case is its parser and its number: the same number is the same bytes, wherever and whenever it runs;
+* a case is its parser and its number: the same number is the same change, wherever and whenever it runs; only shares,
+  seals and ML-DSA signatures inside a sound input are fresh in every process;
 * a parser raises nothing but the errors that it is documented to raise, and no warning;
 * what it accepts is written again to the very same bytes: nothing has two spellings;
 * half of the cases get their hash or signature after the change, so that what lies behind that check is tried too.

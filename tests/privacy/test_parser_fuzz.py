@@ -2,7 +2,7 @@
 """Every parser of foreign bytes refuses by its documented errors, and what it accepts has one spelling.
 
 Rules kept here:
-* cases are numbered, see `parser_fuzz`; the long run takes one of two hundred parts, another one with every change of
+* cases are numbered, see `parser_fuzz`; the long run takes one of five hundred parts, another one with every change of
   the core, and the stated one with WINDVANE_SLICE=n/m;
 * a parser that is not on the list fails a test: nothing is read that was not tried;
 * what the fuzz found once has a test of its own in `test_one_spelling`.
@@ -26,7 +26,7 @@ ALL = 5_000_000
 QUICK = 2_000
 DEAR = {"manifest", "signed manifest", "answer with the log", "share", "receipt", "report", "result"}
 """Parsers of which a case takes a millisecond or more: a quarter of the quick cases."""
-PARTS = 200
+PARTS = 500
 NAMES = [parser.name for parser in PARSERS]
 NOT_FROM_OUTSIDE = {
     "decode_signed",  # numbers of the field, after their own checks
