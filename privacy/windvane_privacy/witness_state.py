@@ -65,12 +65,9 @@ class FileShelf:
         if not path.exists():
             raise WitnessRowLost(f"{path.name} is missing.")
         try:
-            found = parse_checkpoint(read_secret(path))
+            return parse_checkpoint(read_secret(path))
         except MalformedInput:
             raise WitnessRowLost(f"{path.name} is damaged.") from None
-        if found.checkpoint.origin != origin:
-            raise WitnessRowLost(f"{path.name} is the row of another log.")
-        return found
 
     def store(self, note: SignedCheckpoint) -> None:
         """Keep this one instead; on disk on return.
