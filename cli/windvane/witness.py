@@ -10,6 +10,7 @@ Rules kept here:
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -125,6 +126,37 @@ def run(
             if not every:
                 return
             time.sleep(every)
+
+
+@app.command()
+def serve(
+    state: State = HERE,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="0 takes a free one.", min=0, max=65535)] = 8444,
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="Certificate chain, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key, PEM.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Let logs push their checkpoints (C2SP tlog-witness), and show what was signed last. `run` needs none of it."""
+    from windvane.main import require_extra
+
+    require_extra("server")
+    from windvane.serve import listen
+    from windvane_privacy.witness_state import load_witness, pinned_logs
+    from windvane_server.logs import ServiceLog
+    from windvane_server.witness_app import create_witness_app
+
+    def listening(address: str) -> None:
+        if as_json:
+            print_json({"address": address})
+        else:
+            out.print(f"Listening on [bold]{address}[/]. Stop with Ctrl-C.")
+        sys.stdout.flush()
+
+    witness, origins = load_witness(state), [one.name for one in pinned_logs(state)]
+    log = ServiceLog(sys.stderr, utc_now)
+    service = create_witness_app(witness, origins, lambda: int(utc_now().timestamp()), log)
+    listen(service, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, listening=listening)
 
 
 @app.command()

@@ -12,7 +12,7 @@ Rules kept here:
 A witness that lost its row, or runs on an old copy of it, could sign a fork: it counts among the `faulty` ones of the
 quorum rule. Its key is not used again; a new witness takes its place.
 
-Source: C2SP tlog-witness, `add-checkpoint` (July 2026).
+Source: C2SP tlog-witness (July 2026).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from windvane_privacy.errors import (
     ForkDetected,
     InconsistentCheckpoint,
     MalformedInput,
+    NotReady,
     SignatureInvalid,
     UnknownLog,
     WitnessConflict,
@@ -153,6 +154,21 @@ class Witness:
             if checkpoint != last:
                 self._shelf.store(note)
             return self._key.cosign(checkpoint, now)
+
+    def newest(self, origin: str, now: int) -> SignedCheckpoint:
+        """The checkpoint that was signed last, with the log's line and our own of now.
+
+        Raises:
+            UnknownLog, WitnessRowLost: as for `size`.
+            NotReady: nothing was signed yet.
+        """
+        pinned = self._pinned(origin)
+        # Under the lock: a later time under an older checkpoint would say that the newer one was not seen.
+        with self._shelf.held():
+            row = self._row(pinned)
+            if not row.signatures:
+                raise NotReady("This witness has signed nothing of this log yet.")
+            return row.with_line(self._key.cosign(row.checkpoint, now))
 
     def _pinned(self, origin: str) -> Signer:
         if origin not in self._logs:
