@@ -35,17 +35,17 @@ class MemoryShelf:
     """What a witness stores, for as long as the test runs."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, Checkpoint] = {}
+        self.rows: dict[str, SignedCheckpoint] = {}
 
     @contextmanager
     def held(self) -> Iterator[None]:
         yield
 
-    def last(self, origin: str) -> Checkpoint | None:
+    def last(self, origin: str) -> SignedCheckpoint | None:
         return self.rows.get(origin)
 
-    def store(self, checkpoint: Checkpoint) -> None:
-        self.rows[checkpoint.origin] = checkpoint
+    def store(self, note: SignedCheckpoint) -> None:
+        self.rows[note.checkpoint.origin] = note
 
 
 def at_once(federation: Federation, count: int = 3) -> tuple[Witness, ...]:

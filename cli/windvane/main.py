@@ -39,6 +39,17 @@ EXTRAS = {"server": ("alembic", "fastapi", "jinja2", "sqlalchemy", "uvicorn")}
 """What each extra brings, by the names that are imported."""
 
 
+def require_extra(extra: str | None) -> None:
+    """Return if the packages of an extra are here.
+
+    Raises:
+        MissingExtra: they are not.
+    """
+    # Looked up before anything is imported: commands import their packages late, in the middle of their work.
+    if any(importlib.util.find_spec(package) is None for package in EXTRAS.get(extra or "", ())):
+        raise MissingExtra(f"Extra: {extra}.")
+
+
 class Audiences(click.Group):
     """Sub-commands that are imported when they are first used."""
 
@@ -49,9 +60,7 @@ class Audiences(click.Group):
         if cmd_name not in AUDIENCES:
             return None
         module, _help, extra = AUDIENCES[cmd_name]
-        # Looked up before anything is imported: commands import their packages late, in the middle of their work.
-        if any(importlib.util.find_spec(package) is None for package in EXTRAS.get(extra or "", ())):
-            raise MissingExtra(f"Extra: {extra}.")
+        require_extra(extra)
         app = importlib.import_module(module).app
         if cmd_name in HOLD_KEYS:
             importlib.import_module("windvane.passphrases").ask_on_terminals()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the coordinator's application on a socket.
+"""Runs the coordinator's application, or a witness's, on a socket.
 
 Rules kept here:
 * without a certificate it listens on this machine only (a proxy with TLS may stand in front), never on a network;
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO
 
 import uvicorn
+from fastapi import FastAPI
 
 from windvane_privacy.couriers import is_loopback
 from windvane_privacy.errors import ConfigurationError, InsecureAddress
@@ -37,6 +38,20 @@ def serve(
     log: TextIO,
     listening: Callable[[str], None],
 ) -> None:
+    """Serve the coordinator until the process is told to stop: see `listen`. `log` gets the service's events."""
+    app = create_app(coordinator, coordinator.site, ServiceLog(log, utc_now))
+    listen(app, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, listening=listening)
+
+
+def listen(
+    app: FastAPI,
+    *,
+    host: str,
+    port: int,
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    listening: Callable[[str], None],
+) -> None:
     """Serve until the process is told to stop. `listening` is called with the address once the socket is bound.
 
     Raises:
@@ -51,7 +66,7 @@ def serve(
         raise ConfigurationError("The certificate or its key is not there.")
     bound = _bind(host, port)
     config = uvicorn.Config(
-        create_app(coordinator, coordinator.site, ServiceLog(log, utc_now)),
+        app,
         http="h11",
         ws="none",
         lifespan="on",

@@ -4,11 +4,13 @@
 Rules kept here:
 * thin: what may be signed lies in `windvane_privacy.witness`; a command says what was signed or refused, in one line;
 * the log is pinned only after a person compared its fingerprint (or said so with --yes);
-* `run` may be called at any time and as often as one likes.
+* `run` may be called at any time and as often as one likes; with --every it waits for a coordinator that is away, and
+  ends at a log that contradicts itself.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -19,8 +21,9 @@ from rich.markup import escape
 from windvane.passphrases import NewFile, Remove, Sealed, change_keys, seal_new_keys
 from windvane.terminal import Json, err, out, print_json, utc_now
 from windvane_privacy import canonical
-from windvane_privacy.errors import ConfigurationError, NotReady
+from windvane_privacy.errors import ConfigurationError, CoordinatorUnreachable, NotReady
 from windvane_privacy.identity import fingerprint_words
+from windvane_privacy.notes import SignedCheckpoint
 
 app = typer.Typer(no_args_is_help=True, help="For a witness of the public log: sign that it only grows.")
 
@@ -95,17 +98,27 @@ def run(
     from windvane_privacy.witness_state import keep_evidence, load_witness
     from windvane_privacy.witnessing import visit
 
+    def keep(signed: SignedCheckpoint, shown: SignedCheckpoint) -> None:
+        err.print(
+            f"Nothing was signed. What contradicts it is kept in {keep_evidence(state, signed, shown)}.", markup=False
+        )
+
     address, ca, origin = _address(state)
     witness = load_witness(state)
+    why = ""
     with HttpsCourier(address, ca=ca) as courier:
         while True:
             now = int(utc_now().timestamp())
             try:
-                done = visit(witness, origin, courier, now, lambda name, raw: keep_evidence(state, name, raw))
-            except NotReady:
+                done = visit(witness, origin, courier, now, keep)
+            except (NotReady, CoordinatorUnreachable) as missing:
                 if not every:
                     raise
+                if missing.sentence() != why:
+                    why = missing.sentence()
+                    err.print(f"Waiting. {why}", markup=False)
             else:
+                why = ""
                 if as_json:
                     print_json({"log": origin, "size": done.size, "before": done.before})
                 elif done.size != done.before or not every:
@@ -116,18 +129,53 @@ def run(
 
 
 @app.command()
+def serve(
+    state: State = HERE,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="0 takes a free one.", min=0, max=65535)] = 8444,
+    tls_cert: Annotated[Path | None, typer.Option("--tls-cert", help="Certificate chain, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option("--tls-key", help="Its private key, PEM.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Let logs push their checkpoints (C2SP tlog-witness), and show what was signed last. `run` needs none of it."""
+    from windvane.main import require_extra
+
+    require_extra("server")
+    from windvane.serve import listen
+    from windvane_privacy.witness_state import load_witness, pinned_logs
+    from windvane_server.logs import ServiceLog
+    from windvane_server.witness_app import create_witness_app
+
+    def listening(address: str) -> None:
+        if as_json:
+            print_json({"address": address})
+        else:
+            out.print(f"Listening on [bold]{address}[/]. Stop with Ctrl-C.")
+        sys.stdout.flush()
+
+    witness, origins = load_witness(state), [one.name for one in pinned_logs(state)]
+    log = ServiceLog(sys.stderr, utc_now)
+    service = create_witness_app(witness, origins, lambda: int(utc_now().timestamp()), log)
+    listen(service, host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, listening=listening)
+
+
+@app.command()
 def status(state: State = HERE, as_json: Json = False) -> None:
     """What this witness has signed last for each pinned log."""
-    from windvane_privacy.witness_state import load_witness, own_signer, pinned_logs
+    from windvane_privacy.witness_state import EVIDENCE, load_witness, own_signer, pinned_logs
 
     witness = load_witness(state)
-    sizes = {one.name: witness.size(one.name) for one in pinned_logs(state)}
+    points = {one.name: witness.last(one.name).checkpoint for one in pinned_logs(state)}
+    evidence = sorted(path.name for path in (state / EVIDENCE).glob("*"))
     if as_json:
-        print_json({"name": own_signer(state).name, "logs": sizes})
+        logs = {origin: {"size": one.size, "root": one.root.hex()} for origin, one in points.items()}
+        print_json({"name": own_signer(state).name, "logs": logs, "evidence": list(evidence)})
         return
-    for origin, size in sizes.items():
-        out.print(f"{origin}: signed at {size} entries.", markup=False)
-    if not sizes:
+    for origin, one in points.items():
+        out.print(f"{origin}: signed at {one.size} entries, root {one.root.hex()}.", markup=False)
+    if evidence:
+        out.print(f"Contradictions of a log: {len(evidence)}, in {state / EVIDENCE}.", markup=False)
+    if not points:
         out.print("No log is pinned. Next: `windvane witness pin --coordinator ADDRESS`.")
 
 

@@ -142,6 +142,14 @@ class StateExists(ConfigurationError):
     advice = "Use another --state folder; existing keys and ledgers are never overwritten."
 
 
+class WitnessRowLost(ConfigurationError):
+    """This witness does not know any more what it signed last, so it signs nothing."""
+
+    advice = (
+        "Do not restore an old copy: it could sign a fork. Make a new witness and tell the coordinator and guardians."
+    )
+
+
 class UnsupportedPlatform(ConfigurationError):
     """This role needs file locks and fsync that this system does not give."""
 

@@ -3,23 +3,27 @@
 
 Rules kept here:
 * the key is made here and never leaves; what others get is the verifier key `witness.vkey`;
-* a log is pinned by hand, once; its key is never replaced;
+* a log is pinned by hand, once; its key is never replaced; its row is there from then on;
 * a row is replaced whole or not at all, and is on the disk before anything is signed;
+* a row that is missing or damaged is never taken for "nothing signed yet": nothing is signed;
 * one process at a time holds the rows: a second one waits.
 
 Files: witness.key (0600), witness.vkey, lock, and for each log logs/HASH.vkey and logs/HASH.signed, where HASH is the
-hex SHA-256 of the log's origin.
+hex SHA-256 of the log's origin. What contradicts a row lies in evidence/HASH, HASH that of the checkpoint shown:
+signed.note is what was signed before, shown.note what the log showed then, both with the log's own signature.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from windvane_privacy.errors import ConfigurationError, StateExists, StateNotWritten
+from windvane_privacy.errors import ConfigurationError, MalformedInput, StateExists, StateNotWritten, WitnessRowLost
 from windvane_privacy.keyfiles import read_secret, replace_file, require_platform, secure_folder, write_secret
+from windvane_privacy.merkle import EMPTY_ROOT
 from windvane_privacy.notes import (
     Checkpoint,
     Cosigner,
@@ -33,7 +37,7 @@ from windvane_privacy.passphrase import read_key, write_key
 from windvane_privacy.quorum import Signer
 from windvane_privacy.witness import Witness
 
-KEY, CARD, LOGS, LOCK = "witness.key", "witness.vkey", "logs", "lock"
+KEY, CARD, LOGS, LOCK, EVIDENCE = "witness.key", "witness.vkey", "logs", "lock", "evidence"
 
 
 class FileShelf:
@@ -51,25 +55,38 @@ class FileShelf:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield
 
-    def last(self, origin: str) -> Checkpoint | None:
+    def last(self, origin: str) -> SignedCheckpoint:
         """What was stored last for this log.
 
         Raises:
-            MalformedInput: the row is damaged: nothing is signed until a person has looked at it.
+            WitnessRowLost: the row is missing or damaged.
         """
         path = self._path(origin)
-        return parse_checkpoint(read_secret(path)).checkpoint if path.exists() else None
+        if not path.exists():
+            raise WitnessRowLost(f"{path.name} is missing.")
+        try:
+            return parse_checkpoint(read_secret(path))
+        except MalformedInput:
+            raise WitnessRowLost(f"{path.name} is damaged.") from None
 
-    def store(self, checkpoint: Checkpoint) -> None:
+    def store(self, note: SignedCheckpoint) -> None:
         """Keep this one instead; on disk on return.
 
         Raises:
             StateNotWritten: the disk did not take it.
         """
         try:
-            replace_file(self._path(checkpoint.origin), SignedCheckpoint(checkpoint, ()).encode())
+            replace_file(self._path(note.checkpoint.origin), note.encode())
         except OSError:
             raise StateNotWritten("What the witness signs next could not be written.") from None
+
+    def begin(self, origin: str) -> None:
+        """The first row of a log: nothing was signed. A row that is there stays.
+
+        Raises:
+            StateExists: the log has a row already.
+        """
+        write_secret(self._path(origin), SignedCheckpoint(Checkpoint(origin, 0, EMPTY_ROOT), ()).encode())
 
     def _path(self, origin: str) -> Path:
         return self._folder / LOGS / f"{_name(origin)}.signed"
@@ -106,6 +123,9 @@ def pin_log(folder: Path, log: Signer) -> None:
     path = folder / LOGS / f"{_name(log.name)}.vkey"
     text = f"{verifier_key(log.name, log.public)}\n".encode()
     if not path.exists():
+        # The row first: a log that is pinned and has no row has lost it. One that is there is of a call that was cut.
+        with contextlib.suppress(StateExists):
+            FileShelf(folder).begin(log.name)
         write_secret(path, text)
     elif read_secret(path) != text:
         raise StateExists("Another key is pinned for this log.")
@@ -139,12 +159,14 @@ def pinned_logs(folder: Path) -> tuple[Signer, ...]:
     return tuple(Signer(*parse_verifier_key(text)) for text in texts)
 
 
-def keep_evidence(folder: Path, name: str, raw: bytes) -> Path:
-    """Keep a checkpoint that contradicts what was signed; `name` is its hash."""
-    path = secure_folder(folder / "evidence") / f"{name}.note"
-    if not path.exists():
-        write_secret(path, raw)
-    return path
+def keep_evidence(folder: Path, signed: SignedCheckpoint, shown: SignedCheckpoint) -> Path:
+    """Keep what was signed last and what contradicts it; returns the folder of both. The same again is harmless."""
+    raw = shown.checkpoint.text.encode()
+    kept = secure_folder(secure_folder(folder / EVIDENCE) / hashlib.sha256(raw).hexdigest())
+    for name, note in (("signed.note", signed), ("shown.note", shown)):
+        if not (kept / name).exists():
+            write_secret(kept / name, note.encode())
+    return kept
 
 
 def _name(origin: str) -> str:

@@ -18,7 +18,9 @@ def without_server(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("words", [("coordinator", "run"), ("coordinator", "--help"), ("demo",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("coordinator", "run"), ("coordinator", "--help"), ("demo",), ("witness", "serve")], ids=" ".join
+)
 def test_command_names_the_extra_that_is_missing(words: tuple[str, ...]) -> None:
     done = without_server(*words)
     assert done.returncode == 1
@@ -28,7 +30,9 @@ def test_command_names_the_extra_that_is_missing(words: tuple[str, ...]) -> None
 
 
 @pytest.mark.parametrize(
-    "words", [("member", "--help"), ("guardian", "--help"), ("audit", "--help"), ("--help",)], ids=" ".join
+    "words",
+    [("member", "--help"), ("guardian", "--help"), ("witness", "--help"), ("audit", "--help"), ("--help",)],
+    ids=" ".join,
 )
 def test_members_guardians_and_reviewers_need_no_server_package(words: tuple[str, ...]) -> None:
     assert without_server(*words).returncode == 0

@@ -110,10 +110,10 @@ class Dying(MemoryShelf):
         super().__init__()
         self.when: str | None = when
 
-    def store(self, checkpoint: Checkpoint) -> None:
+    def store(self, note: SignedCheckpoint) -> None:
         if self.when == "before":
             raise OSError
-        super().store(checkpoint)
+        super().store(note)
         if self.when == "after":
             raise OSError
 
@@ -146,9 +146,9 @@ class Unlocked(MemoryShelf):
         yield
         self.inside = False
 
-    def store(self, checkpoint: Checkpoint) -> None:
+    def store(self, note: SignedCheckpoint) -> None:
         assert self.inside
-        super().store(checkpoint)
+        super().store(note)
 
 
 def test_the_row_is_replaced_under_the_lock_only() -> None:

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,8 +22,10 @@ from windvane_privacy.errors import (
     KeyRefused,
     MalformedInput,
     NotReady,
+    SignatureInvalid,
     StateExists,
     UnknownLog,
+    WitnessRowLost,
 )
 from windvane_privacy.merkle import Tree, hash_leaf
 from windvane_privacy.notes import (
@@ -36,6 +40,7 @@ from windvane_privacy.notes import (
     verify_cosignature,
 )
 from windvane_privacy.quorum import Signer
+from windvane_privacy.witness import Request, encode_request
 from windvane_privacy.witness_state import init_witness, keep_evidence, load_witness, own_signer, pin_log, pinned_logs
 from windvane_privacy.witnessing import visit
 
@@ -77,7 +82,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def go(folder: Path, log: Served) -> tuple[int, int]:
-    done = visit(load_witness(folder), LOG_ORIGIN, log, NOW, lambda name, raw: keep_evidence(folder, name, raw))
+    done = visit(load_witness(folder), LOG_ORIGIN, log, NOW, lambda *notes: keep_evidence(folder, *notes))
     return done.before, done.size
 
 
@@ -146,21 +151,48 @@ def test_a_log_that_got_shorter_or_was_rewritten_is_kept_as_evidence_and_not_sig
     lies = [(["a", "b"], InconsistentCheckpoint), (["a", "x", "c"], ForkDetected), (["a", "x", "c", "d"], None)]
     for number, (words, refusal) in enumerate(lies, 1):
         log.words = words
-        with pytest.raises(refusal or InconsistentCheckpoint):
-            go(folder, log)
+        for _again in range(2):
+            with pytest.raises(refusal or InconsistentCheckpoint):
+                go(folder, log)
         assert len(list((folder / "evidence").iterdir())) == number
     assert len(log.brought) == 1
-    kept = {parse_checkpoint(path.read_bytes()).checkpoint.size for path in (folder / "evidence").iterdir()}
-    assert kept == {2, 3, 4}
+    kept = [
+        {name: parse_checkpoint((case / f"{name}.note").read_bytes()) for name in ("signed", "shown")}
+        for case in (folder / "evidence").iterdir()
+    ]
+    assert {case["shown"].checkpoint.size for case in kept} == {2, 3, 4}
+    # Anybody with the log's public key can check both: its own signature stands under each.
+    for case in kept:
+        assert case["signed"].checkpoint.root == Tree(hash_leaf(word.encode()) for word in "abc").root()
+        for note in case.values():
+            assert verify_cosignature(note.signatures[0], note.checkpoint, LOG.public) == NOW
     log.words = ["a", "b", "c", "d"]
     assert go(folder, log) == (3, 4)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_what_the_log_did_not_sign_is_no_evidence_against_it(folder: Path, size: int) -> None:
+    class Tampered(Served):
+        def exchange(self, parcel: Parcel) -> bytes:
+            raw = super().exchange(parcel)
+            if parcel.kind != "checkpoint" or len(self.brought) == 0:
+                return raw
+            point = Checkpoint(LOG.name, size, Tree(hash_leaf(bytes([i])) for i in range(size)).root())
+            return SignedCheckpoint(point, parse_checkpoint(raw).signatures).encode()
+
+    log = Tampered()
+    log.words = ["a", "b", "c"]
+    go(folder, log)
+    with pytest.raises(SignatureInvalid):
+        go(folder, log)
+    assert not (folder / "evidence").exists()
 
 
 def test_another_log_at_the_address_is_not_signed(folder: Path) -> None:
     log = Served()
     log.words = ["a"]
     with pytest.raises(UnknownLog):
-        visit(load_witness(folder), "another.example/log", log, NOW, lambda _name, _raw: None)
+        visit(load_witness(folder), "another.example/log", log, NOW, lambda *_notes: None)
     assert log.brought == []
 
 
@@ -193,14 +225,112 @@ def test_the_row_is_on_the_disk_before_the_line_exists(folder: Path, monkeypatch
     assert go(folder, log) == (2, 2)
 
 
-def test_a_damaged_row_signs_nothing(folder: Path) -> None:
+def row(folder: Path) -> Path:
+    return next((folder / "logs").glob("*.signed"))
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:20])
+
+
+def _change_size(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"\n3\n", b"\n1\n"))
+
+
+def _unsign(path: Path) -> None:
+    path.write_bytes(parse_checkpoint(path.read_bytes()).checkpoint.text.encode() + b"\n")
+
+
+def _of_another_log(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(LOG_ORIGIN.encode() + b"\n", b"another.example/log\n"))
+
+
+@pytest.mark.parametrize("damage", [_cut, _change_size, _unsign, _of_another_log, Path.unlink])
+def test_a_row_that_is_lost_or_damaged_signs_nothing(folder: Path, damage: Callable[[Path], None]) -> None:
     log = Served()
-    log.words = ["a"]
+    log.words = ["a", "b", "c"]
     go(folder, log)
-    row = next((folder / "logs").glob("*.signed"))
-    row.write_bytes(row.read_bytes()[:20])
-    with pytest.raises(MalformedInput):
+    damage(row(folder))
+    log.words = ["a", "x", "c", "d"]
+    with pytest.raises(WitnessRowLost):
         go(folder, log)
+    note = parse_checkpoint(log.exchange(Parcel("checkpoint")))
+    with pytest.raises(WitnessRowLost):
+        load_witness(folder).add_checkpoint(encode_request(Request(0, (), note)), NOW)
+    assert len(log.brought) == 1
+
+
+def test_pinning_again_brings_no_lost_row_back(folder: Path) -> None:
+    row(folder).unlink()
+    pin_log(folder, PIN)
+    with pytest.raises(WitnessRowLost):
+        load_witness(folder).size(LOG_ORIGIN)
+
+
+def test_pinning_that_was_cut_before_the_key_goes_on(folder: Path) -> None:
+    next((folder / "logs").glob("*.vkey")).unlink()
+    assert pinned_logs(folder) == ()
+    pin_log(folder, PIN)
+    assert load_witness(folder).size(LOG_ORIGIN) == 0
+
+
+class Shows(Served):
+    """A log that shows its newest checkpoint with the cosignatures that it was brought."""
+
+    def exchange(self, parcel: Parcel) -> bytes:
+        raw = super().exchange(parcel)
+        if parcel.kind != "checkpoint":
+            return raw
+        note = parse_checkpoint(raw)
+        for brought in map(parse_checkpoint, self.brought):
+            if brought.checkpoint == note.checkpoint:
+                note = note.with_line(brought.signatures[0])
+        return note.encode()
+
+
+def test_a_restored_witness_that_meets_its_own_newer_signature_stops(folder: Path, tmp_path: Path) -> None:
+    """The folder of yesterday, or the same folder on a second machine: the log shows what the newer one signed."""
+    log = Shows()
+    log.words = ["a", "b"]
+    go(folder, log)
+    shutil.copytree(folder, tmp_path / "copy")
+    log.words.append("c")
+    go(folder, log)
+    assert go(folder, log) == (3, 3)
+    with pytest.raises(WitnessRowLost):
+        go(tmp_path / "copy", log)
+    assert len(log.brought) == 3
+
+
+def test_a_signature_of_ours_that_does_not_hold_is_passed_over(folder: Path) -> None:
+    class Forged(Served):
+        def exchange(self, parcel: Parcel) -> bytes:
+            raw = super().exchange(parcel)
+            if parcel.kind != "checkpoint":
+                return raw
+            note, own = parse_checkpoint(raw), own_signer(folder)
+            line = SignatureLine(own.name, own.key_id, note.signatures[0].blob)
+            return SignedCheckpoint(note.checkpoint, (*note.signatures, line)).encode()
+
+    log = Forged()
+    log.words = ["a", "b"]
+    assert go(folder, log) == (0, 2)
+
+
+def test_a_visit_that_another_process_overtook_goes_on_from_what_that_one_stored(folder: Path) -> None:
+    class Overtaken(Served):
+        def exchange(self, parcel: Parcel) -> bytes:
+            if parcel.kind == "consistency" and not (folder / "once").exists():
+                (folder / "once").touch()
+                self.words.append("d")
+                go(folder, self)
+            return super().exchange(parcel)
+
+    log = Overtaken()
+    log.words = ["a", "b"]
+    go(folder, log)
+    log.words.append("c")
+    assert go(folder, log) == (4, 4)
 
 
 def test_two_processes_of_one_witness_wait_for_each_other(folder: Path) -> None:

@@ -34,7 +34,7 @@ def come(small: SmallFederation, *names: str) -> None:
     for name in names:
         now = int(small.clock().timestamp())
         origin = small.coordinator.federation.log_origin
-        visit(load_witness(made[name]), origin, small.courier, now, lambda _name, _raw: None)
+        visit(load_witness(made[name]), origin, small.courier, now, lambda *_notes: None)
 
 
 ALL = tuple(one.name for one in WITNESSES)
