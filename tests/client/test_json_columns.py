@@ -16,12 +16,19 @@ from windvane_client.constants import CONSTANTS
 from windvane_client.gateways import requests_of
 from windvane_client.readers.json_columns import JsonColumns
 from windvane_client.readers.lines import Rejected
+from windvane_privacy.errors import ConfigurationError
 
 CANARY = "CANARY-4711"
 
 
 def cut(row: Any, *names: str) -> dict[str, str]:
     return JsonColumns(frozenset(names), max_field=50)(json.dumps(row).encode())
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\nb", "a.\x00", "\ud800"])
+def test_a_name_that_the_decoder_cannot_hold_is_refused_by_name(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"mapping\.toml"):
+        JsonColumns(frozenset({"good", name}), max_field=50)
 
 
 OTHER_KIND = {"b", "b.0", "o.s", "l", "o"}

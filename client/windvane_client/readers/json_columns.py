@@ -18,10 +18,13 @@ from typing import Any, Final
 import msgspec
 
 from windvane_client.readers.lines import LineDecoder, Rejected
+from windvane_privacy.errors import ConfigurationError
 
 MAX_STEPS: Final = 8
 """Of one way: deeper exports are flattened first."""
 _INDEX: Final = re.compile(r"-?[0-9]{1,3}")
+_UNNAMEABLE: Final = re.compile(r"[\x00-\x1f\"\\\ud800-\udfff]")
+"""What a name of the typed decoder cannot hold."""
 _ONE: Final = str | int | float | bool | None
 _Tree = dict[str, "_Tree"]
 
@@ -33,9 +36,15 @@ def steps_of(name: str) -> tuple[str, ...]:
 
 
 class JsonColumns:
-    """Calling gives the wanted names of a row that are there and not empty."""
+    """Calling gives the wanted names of a row that are there and not empty.
+
+    Raises:
+        ConfigurationError: a name holds a quote, a backslash or a control character.
+    """
 
     def __init__(self, names: frozenset[str], *, max_field: int) -> None:
+        if any(_UNNAMEABLE.search(name) for name in names):
+            raise ConfigurationError("mapping.toml: a column of JSON has a quote, a backslash or a control character.")
         self._ways = {name: steps_of(name) for name in sorted(names)}
         self._max_field = max_field
         tree: _Tree = {}
